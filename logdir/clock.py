@@ -47,7 +47,7 @@ def boot_id(path: str = _BOOT_ID) -> str:
     """Return the random id of the current boot; the same in every namespace.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the boot id cannot be read.
     """
     with open(path, encoding="ascii") as file:
         return file.read().strip()

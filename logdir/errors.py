@@ -42,12 +42,12 @@ def in_words(value: object) -> str:
             return repr(value)
 
 
-ANOTHERS_DISK = "it is of another broker, and stays as it is: mount this broker's own disk, or correct log.dirs"
+ANOTHERS_DISK = "the disk is of another broker, and stays as it is: mount this broker's own disk, or correct log.dirs"
 """Fix for a log dir that belongs to another broker."""
 
 
 class Problem(NamedTuple):
-    """One finding; its fields are the JSON keys of design §6."""
+    """One problem that a command found: what is wrong where, and the fix; the fields are JSON keys (design §6)."""
 
     slug: str
     path: str
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
     fix: str = ""
 
     def line(self) -> str:
-        """Return the finding as one line."""
+        """Return all fields as one line, as it is printed."""
         return _line(self.slug, self.path, self.expected, self.found, self.fix)
 
     def reason(self) -> str:
@@ -88,7 +88,7 @@ class LogDirError(Exception):
         super().__init__(_line(self.slug, path, expected, self.found, fix))
 
     def problem(self) -> Problem:
-        """Return the error as a finding."""
+        """Return the error as a value, to be listed with other problems instead of raised."""
         return Problem(self.slug, self.path, self.expected, self.found, self.fix)
 
 
@@ -105,7 +105,7 @@ class MalformedFileError(FormatError):
 
 
 class MalformedMessageError(FormatError):
-    """A JSON request or result does not have its type."""
+    """A JSON request or result lacks a key, has an unknown one, or holds a value of another type."""
 
     code: ClassVar[str] = "malformed-message"
 
@@ -159,13 +159,13 @@ class MetadataLogUnreadError(DiskError):
 
 
 class LockHeldError(DiskError):
-    """Another process holds Kafka's lock of a log dir: most likely a broker runs."""
+    """Another process has locked Kafka's ``.lock`` of a log dir: most likely a broker runs."""
 
     code: ClassVar[str] = "lock-held"
 
 
 class WorkRootOwnedError(LockHeldError):
-    """Another logdird process works in a work root."""
+    """Another logdird process works in a work root: it has locked ``owner.lock``."""
 
     code: ClassVar[str] = "work-root-owned"
 
@@ -181,7 +181,7 @@ class RefusedError(DiskError):
 
     @classmethod
     def of(cls, problem: Problem) -> Self:
-        """Return a finding that forbids a command as an error with the same slug."""
+        """Return the error to raise for a problem that forbids a command; it has the slug of the problem."""
         error = cls.__new__(cls)
         LogDirError.__init__(
             error,
@@ -213,7 +213,7 @@ class StateError(LogDirError):
 
 
 class NotFormattedError(StateError):
-    """A log dir names no cluster and no node."""
+    """``meta.properties`` of a log dir is missing, or names no cluster or no node."""
 
     code: ClassVar[str] = "not-formatted"
 
@@ -225,7 +225,7 @@ class ForeignLogDirError(StateError):
 
 
 class LogDirReplacedError(StateError):
-    """A path leads to a different directory than the open one."""
+    """The path of an open log dir leads to a different directory now."""
 
     code: ClassVar[str] = "log-dir-replaced"
 

@@ -33,11 +33,12 @@ class Removed:
 
     proof: Proof
     as_of_ms: int
+    """Time of what proves it, wall clock, as in the classes below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """A source does not name the replica. Absence is no deletion and sets no deadline."""
+    """A source of metadata does not name the replica. Absence is no deletion and sets no deadline."""
 
     as_of_ms: int
 

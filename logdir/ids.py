@@ -97,7 +97,7 @@ class Uuid:
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is Kafka's "no id"."""
+        """Whether all bits are zero, Kafka's "no id"."""
         return not any(self._bits)
 
     @property

@@ -78,7 +78,7 @@ class WorkDir(NamedTuple):
     counter: int
     """1, or the number that makes a taken name unique."""
     mark: str
-    """``""``, ``"purging"`` or ``"ready"``."""
+    """``""``; ``"purging"``: its removal has begun; ``"ready"``: an incoming copy that is complete."""
 
 
 def is_legal_topic(topic: str) -> bool:
@@ -104,9 +104,7 @@ def require_legal_topic(topic: str, path: str = "") -> str:
 
 
 def collides(one: str, other: str) -> bool:
-    """Whether Kafka's metric names of two topics are equal, which it refuses at creation (kafka-formats
-    §6.4).
-    """
+    """Whether two topics have one name in Kafka's metrics, so that it refuses to create both (kafka-formats §6.4)."""
     return one.replace(".", "_") == other.replace(".", "_")
 
 
@@ -154,13 +152,13 @@ def _refused(name: str, path: str) -> InvalidNameError:
 
 
 def render_partition_dir(parts: PartitionDir) -> str:
-    """Return the name of a directory in the topic-name layout, as given: nothing is cut here."""
+    """Return the name of a directory in the topic-name layout; the topic is not cut, however long the name gets."""
     current = f"{parts.topic}-{parts.partition}"
     return current if parts.form is DirForm.CURRENT else f"{current}.{parts.unique}-{parts.form.value}"
 
 
 def name_for(topic: str, partition: int, form: DirForm, unique: str | None = None) -> str:
-    """Return the name Kafka would give, the topic cut to fit where Kafka cuts it.
+    """Return the name Kafka would give a partition directory, the topic cut to fit where Kafka cuts it.
 
     Raises:
         InvalidNameError: the topic is not legal, or a ``-future`` name would not fit (Kafka does not cut

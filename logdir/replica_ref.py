@@ -1,7 +1,7 @@
 """Which replica is meant: the topic's name, the topic's id, or both, and the partition.
 
-Everything that is said of one replica holds a ``ReplicaRef``; its keys and its printed form are written here alone.
-Rows of a file or of the wire spell the three themselves and are converted where they are read.
+Every value about one replica has a ``ReplicaRef``; its keys and its printed form are written here alone. Rows of a file
+or of the wire have fields of their own for the three, and are converted where they are read.
 
 Not here: where a replica lies (``observe``), the names of its directories (``names``).
 
@@ -20,7 +20,7 @@ ReplicaKey = tuple[str | TopicId, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaRef:
-    """By what a replica is known.
+    """The topic's name, the topic's id, or both, and the partition, by which a replica is known.
 
     >>> ref = ReplicaRef(topic="pay", topic_id=None, partition=3)
     >>> str(ref), ref.keys
@@ -35,22 +35,22 @@ class ReplicaRef:
 
     @property
     def keys(self) -> tuple[ReplicaKey, ...]:
-        """Return its key by id, then its key by name, where it has them."""
+        """Return ``(topic id, partition)``, then ``(topic name, partition)``; without what is not known."""
         named: tuple[ReplicaKey, ...] = () if self.topic is None else ((self.topic, self.partition),)
         return named if self.topic_id is None else ((self.topic_id, self.partition), *named)
 
     @property
     def id_text(self) -> str:
-        """Return ``id_p``; without an id as ``str`` does."""
+        """Return ``{topic id}_{partition}``; without an id ``{topic}-{partition}``."""
         return str(self) if self.topic_id is None else f"{self.topic_id}_{self.partition}"
 
     @property
     def by_name(self) -> ReplicaRef:
-        """Return it as its name alone knows it."""
+        """Return the same replica, without the topic id."""
         return ReplicaRef(topic=self.topic, topic_id=None, partition=self.partition)
 
     def __str__(self) -> str:
-        """Return ``name-p``; without a name ``id_p``."""
+        """Return ``{topic}-{partition}``; without a name ``{topic id}_{partition}``."""
         return f"{self.topic_id}_{self.partition}" if self.topic is None else f"{self.topic}-{self.partition}"
 
 

@@ -25,6 +25,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the question, empty if no name is like the word."""
+    """Return ``did you mean NAME?`` for a misspelled word; empty if no known name is like it."""
     found = nearest(word, known)
     return "" if found is None else f"did you mean {found}?"

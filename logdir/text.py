@@ -43,12 +43,12 @@ def _octal(data: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that cannot steer a terminal."""
+    """Return text that cannot steer a terminal: what is not printable is escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def utc(wall_ms: int | None) -> str:
-    """Return an instant for people.
+    """Return an instant as text for people, in UTC; ``-`` for ``None``.
 
     >>> utc(1_700_000_000_000)
     '2023-11-14T22:13:20Z'
@@ -64,7 +64,7 @@ def utc(wall_ms: int | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """Return bytes for people.
+    """Return a number of bytes as text for people.
 
     >>> size(1536), size(None), size(7)
     ('1.5 KiB', '-', '7 B')
@@ -78,7 +78,7 @@ def size(value: int | None) -> str:
 
 
 def age(age_ms: int | None) -> str:
-    """Return a time span for people.
+    """Return a time span as text for people.
 
     >>> age(93_600_000), age(61_000), age(10), age(None)
     ('26 h', '61 s', '0 s', '-')

@@ -1,9 +1,9 @@
-"""Background jobs of Spark that run while the driver computes or waits for other jobs.
+"""Spark jobs in the background, while the driver computes or waits for other jobs.
 
 Two independent writes leave a processor idle at both their ends, because planning, starting and committing a job each
 use one thread.
 
-Not here: what is written (``plan``).
+Not here: the jobs themselves (``plan.build``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 
 class BackgroundJobs:
-    """One thread for such jobs, run in the order given; leaving the body waits for all of them.
+    """One thread that runs Spark jobs in the order given, while the body of a ``with`` runs; its end waits for all.
 
-    An error of a job is raised when the body is left. If the body itself fails, jobs that have not begun are dropped.
+    An error of a job is raised at the end of the body. If the body itself fails, jobs that have not begun are dropped.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -38,5 +38,5 @@ class BackgroundJobs:
                 work.result()
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Start a job in the background."""
+        """Run ``work`` in the background, after all that was begun before."""
         self._begun.append(self._pool.submit(self._inherit(work)))

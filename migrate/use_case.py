@@ -1,6 +1,6 @@
-"""What the command line asks of a fleet, sessions included: scan, plan, report.
+"""The use cases of ``logdirctl fleet``: scan, plan, report, each with a Spark session of its own where it needs one.
 
-What cannot come to anything is refused before a JVM starts. Not here: the work in a session (``job``).
+A request that must fail is refused before a JVM starts. Not here: the work in the Spark session (``job``).
 
 Spec: design §6, §7.
 """
@@ -22,33 +22,33 @@ from migrate.plan.publish import require_absent
 from migrate.plan.summary import Summary
 
 _HIDDEN: Final = {"json": None}
-"""Field metadata of a field that is not in the JSON form of a result."""
+"""Metadata of a dataclass field that is left out of the JSON form of a result."""
 _NEEDED = ("pyspark", "pyarrow", "pandas")
-_ABOVE_BOUND = "more waves than the bound: the bound looks at one partition at a time; the report says more"
+_ABOVE_BOUND = "more waves than the lower bound, which looks at one partition at a time; the report explains why"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRequest:
-    """What needs a session."""
+    """The arguments of ``fleet scan`` or ``fleet plan``, which start Spark."""
 
     source: str
-    """The fleet file; of a plan also the directory of a snapshot."""
+    """The fleet file; for ``fleet plan`` it may also be the directory of a snapshot."""
     output: Path
     """A directory that does not exist."""
     master: str | None = None
     """URL of a Spark master; ``None``: local, all cores."""
     is_path_shared: bool = False
-    """Every machine of the cluster sees the same paths."""
+    """Whether every machine of the Spark cluster sees the same paths."""
     former: Path | None = None
-    """Of a plan: a former one, whose minted ids are kept."""
+    """For ``fleet plan``: the directory of a former plan, whose minted ids are kept; ``None``: there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """A snapshot."""
+    """The counts of a snapshot that ``fleet scan`` wrote."""
 
     output: str
-    """Its directory."""
+    """The snapshot's directory."""
     sources: int
     """Number of log dirs and inventory files."""
     unread: int
@@ -56,30 +56,33 @@ class ScanResult:
     rows: int
     """Number of disks and entries."""
     bytes: int
-    """Size of its files."""
+    """Size of the snapshot's Parquet files."""
 
     @property
     def summary(self) -> str:
-        """What it holds, for people."""
+        """The counts on one line, for people."""
         return f"{self.sources} disks, {self.unread} of them unread, {self.rows} rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """A plan."""
+    """A plan that ``fleet plan`` wrote."""
 
     output: str
-    """Its directory."""
+    """The plan's directory."""
     summary: Summary
     warnings: tuple[Problem, ...] = field(metadata=_HIDDEN)
-    """What is odd and stops nothing."""
+    """Problems that did not stop the plan, such as a topic glob without a match."""
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """Its figures, for people: a line each."""
+        """Lines for people: what the fleet has, its brokers by readiness, its waves."""
         found = self.summary
         brokers = ", ".join(f"{count} {readiness}" for readiness, count in found.brokers.items())
-        waves = f"{found.waves} (at least {found.lower_bound}); {found.offline_during} partitions offline meanwhile"
+        waves = (
+            f"{found.waves} (at least {found.lower_bound}); "
+            f"{found.offline_during} partitions with one replica offline meanwhile"
+        )
         return (
             f"{found.clusters} clusters, {found.log_dirs} log dirs, {found.replicas} replicas, {size(found.bytes)}",
             f"brokers: {brokers}",
@@ -88,12 +91,12 @@ class PlanResult:
 
     @property
     def conflicts(self) -> tuple[tuple[str, int], ...]:
-        """Every conflict that was found, by slug, with the number of its units."""
+        """The slug of every kind of conflict that was found, and its number of units, by slug."""
         return tuple((slug, units) for slug, units in sorted(self.summary.conflicts.items()) if units)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be known of its waves, for people; a line each, an empty one before what no broker reads."""
+        """Warnings about the waves, a line each: more than the bound; no released Kafka reads topic-id directories."""
         from migrate.report.next_steps import NO_BROKER
 
         if not self.summary.waves:
@@ -104,22 +107,22 @@ class PlanResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportResult:
-    """The page of a plan."""
+    """The report page that ``fleet report`` drew."""
 
     output: str
-    """Its file."""
+    """The page's file."""
 
 
 def scan(command: str, request: SessionRequest, progress: Callable[[str], None]) -> ScanResult:
     """Read every disk and inventory of a fleet into a snapshot.
 
     Args:
-        command: As it was typed, for an error.
-        request: What is asked.
-        progress: Told the name of each stage as it begins.
+        command: The command's words, for errors.
+        request: Fleet file, output and Spark options.
+        progress: Called with the name of each stage as it begins.
 
     Raises:
-        LogDirError: as ``require_spark``, ``spark_session`` and ``job.scan``; the output is there, or in a log dir.
+        LogDirError: as ``require_spark``, ``spark_session`` and ``job.scan``; the output exists, or lies in a log dir.
     """
     _require_possible(command, request)
     from migrate.session import spark_session
@@ -135,7 +138,7 @@ def scan(command: str, request: SessionRequest, progress: Callable[[str], None])
 
 
 def plan(command: str, request: SessionRequest, progress: Callable[[str], None]) -> PlanResult:
-    """Plan a fleet; arguments and errors as of ``scan``, with ``job.plan``."""
+    """Plan the migration of a fleet; arguments and errors as for ``scan``, but with ``job.plan``."""
     _require_possible(command, request)
     from migrate.session import spark_session
 
@@ -166,10 +169,10 @@ def report(command: str, plan_dir: Path, output: Path | None) -> ReportResult:
 
 
 def require_spark(command: str) -> None:
-    """Return if the extra is installed.
+    """Return if all packages of the extra ``logdird[fleet]`` are installed.
 
     Raises:
-        NoSparkError: a package of it is missing.
+        NoSparkError: a package is missing.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:

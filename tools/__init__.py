@@ -1,1 +1,1 @@
-"""The commands people type."""
+"""The command ``logdirctl``: it parses arguments, runs a use case and prints the result."""

@@ -1,4 +1,4 @@
-"""Where the commands start: the guard, then help and version, then the parser.
+"""Where ``logdirctl`` starts: it checks the installation, answers ``--help`` and ``--version``, then parses.
 
 Imports are few on purpose: ``logdirctl --help`` may take three times a bare interpreter, no more.
 """
@@ -39,7 +39,7 @@ def logdirctl() -> int:
             err.write(f"logdirctl: stdout-failed: standard output: expected room to write, found {error.found}\n")
         return 1
     except KeyboardInterrupt:  # before a command began, or a second one while it told of the first
-        err.write("logdirctl: interrupted; logdirctl layout status and logdirctl staged ls say how things stand\n")
+        err.write("logdirctl: interrupted; logdirctl layout status and logdirctl staged ls show what was done\n")
         return 130
     finally:
         streams.leave()

@@ -1,7 +1,7 @@
 """Refuse to run a mixture of installations.
 
 The four packages have short names that other distributions could carry too; running with half of somebody else's
-code could do harm, so the commands look before anything else.
+code could do harm, so ``logdirctl`` checks this first.
 
 Spec: design §1.
 """
@@ -17,7 +17,7 @@ import tools
 
 
 def mixed_installation() -> str | None:
-    """Return one line if the packages do not lie side by side, ``None`` if all is well."""
+    """Return an error line if the four packages do not lie side by side, else ``None``."""
     homes = {
         os.path.dirname(os.path.dirname(os.path.abspath(package.__file__ or "?")))
         for package in (logdir, migrate, scheduler, tools)

@@ -30,7 +30,7 @@ class AssignmentState(Enum):
     NO_ID = "no-id"
     """The name is assigned here, and the replica has no id to compare."""
     ZERO_ID = "zero-id"
-    """The name is assigned here without an id to compare."""
+    """The name is assigned here, and the image has no id for it to compare."""
     OTHER_ID = "other-id"
     """The name has another id now; the replica's own id is not in the image."""
     REMOVED = "removed"
@@ -38,7 +38,7 @@ class AssignmentState(Enum):
     ELSEWHERE = "elsewhere"
     """Its partition is assigned to other nodes; its removal from this node was not seen."""
     UNLISTED = "unlisted"
-    """It is not named."""
+    """The image does not name it."""
     NOT_COVERED = "unspoken"
     """The image contains no information about it."""
 
@@ -63,8 +63,8 @@ def assignment_in(image: Image, ref: ReplicaRef) -> Assignment:
     """Return the assignment of a replica of the image's node.
 
     Args:
-        image: Any.
-        ref: Which replica; the zero id is none.
+        image: An image of any source.
+        ref: The replica; the zero id counts as no id.
     """
     topic, partition = ref.topic, ref.partition
     key = None if ref.topic_id is None else bytes(ref.topic_id)

@@ -36,7 +36,7 @@ _Fields = Mapping[str, Any]
 
 
 class Fold:
-    """An image being folded forward; for one call of ``image`` only."""
+    """Folds record batches into an image; ``image`` is called once, at the end."""
 
     def __init__(self, image: Image) -> None:
         """Start from an image.
@@ -54,7 +54,7 @@ class Fold:
         self._removed = dict(image.removed)
         self._left = dict(image.left)
         self._own: dict[bytes, dict[int, Partition]] = {}
-        """Partitions of topics that were touched: these may be changed."""
+        """By topic id the partitions that this fold has copied: these mappings may be changed."""
         self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._epoch, self._offset, self._as_of_ms = image.epoch, image.offset, image.as_of_ms
         self._transactions = Transactions(self._apply, self._refuse)
@@ -75,7 +75,7 @@ class Fold:
         return max(self._offset, self._transactions.last_begin)
 
     def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:
-        """Fold the rows of a batch.
+        """Fold the rows of a record batch into the image.
 
         Args:
             rows: Offset and row, by ascending offset.
@@ -109,7 +109,9 @@ class Fold:
         )
 
     def _refused(self, expected: str, found: str) -> MalformedFileError:
-        return MalformedFileError(self._base.origin, expected=expected, found=f"{found} at or after {self.offset}")
+        return MalformedFileError(
+            self._base.origin, expected=expected, found=f"{found} at or after offset {self.offset}"
+        )
 
     def _refuse(self, expected: str, found: str, _: int) -> NoReturn:
         raise self._refused(expected, found)
@@ -134,7 +136,7 @@ class Fold:
         if known is None:
             topic = self._topics.get(topic_id)
             if topic is None:
-                raise self._refused("a topic for each partition", f"none of id {TopicId(topic_id)}")
+                raise self._refused("a topic for each partition", f"no topic with id {TopicId(topic_id)}")
             known = self._own[topic_id] = dict(topic.partitions)
             self._topics[topic_id] = Topic(topic.name, topic_id, known)
         return known
@@ -173,7 +175,7 @@ class Fold:
             partitions = self._partitions(topic_id)
         before = partitions.get(partition)
         if before is None:
-            raise self._refused("a partition for each change", f"none of {TopicId(topic_id)}_{partition}")
+            raise self._refused("a partition for each change", f"no partition {TopicId(topic_id)}_{partition}")
         replicas_, isr_, adding_, removing_, leader_, leader_epoch, partition_epoch, directories, eligible = before
         share = self._shared.setdefault
         if replicas is not None:
@@ -218,7 +220,7 @@ class Fold:
         topic_id = fields["topicId"]
         topic = self._topics.pop(topic_id, None)
         if topic is None:
-            raise self._refused("a topic that can be removed", f"none of id {TopicId(topic_id)}")
+            raise self._refused("a topic that can be removed", f"no topic with id {TopicId(topic_id)}")
         self._own.pop(topic_id, None)
         if self._names.get(topic.name) == topic_id:
             del self._names[topic.name]

@@ -61,7 +61,7 @@ class AbsenceMeaning(Enum):
 
 
 class Partition(NamedTuple):
-    """One partition. Replicas are node ids, in the order of preference."""
+    """The state of one partition; replicas are node ids, the preferred leader first."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -84,7 +84,7 @@ class Partition(NamedTuple):
         return node_id in self.isr or node_id in self.eligible
 
     def directory(self, node_id: int) -> DirectoryId | None:
-        """Return the log dir that a node's replica is assigned to; ``None`` if not known."""
+        """Return the directory id of the log dir that a node's replica is assigned to; ``None``: not known."""
         if len(self.directories) != _ID_BYTES * len(self.replicas) or node_id not in self.replicas:
             return None
         start = _ID_BYTES * self.replicas.index(node_id)
@@ -92,7 +92,7 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """One topic."""
+    """One topic: its name, its id, and the state of its partitions."""
 
     name: str
     topic_id: bytes
@@ -126,7 +126,7 @@ class Image:
     origin: str
     """Path or name of its source."""
     node_id: int
-    """The node whose replicas are compared."""
+    """The node from whose view it is: whose replicas are looked up in it."""
     cluster_id: str | None
     epoch: int = -1
     """Epoch of the last record, or of the controller."""
@@ -140,13 +140,13 @@ class Image:
     use.
     """
     ended: Problem | None = None
-    """Why it ends before the end of its source."""
+    """Why it ends before the end of its source; ``None``: it does not, or no more is known to be committed."""
     diverged: Problem | None = None
     """Why it does not continue from the last applied position: its source was restored from a backup, or replaced."""
     topics: Mapping[bytes, Topic] = field(default_factory=dict)
-    """By id."""
+    """Topics by id."""
     names: Mapping[str, bytes] = field(default_factory=dict)
-    """Ids by name."""
+    """Topic ids by name."""
     without_id: Mapping[str, Topic] = field(default_factory=dict)
     """Topics that have no id yet, by name."""
     brokers: Mapping[int, Broker] = field(default_factory=dict)
@@ -175,7 +175,7 @@ class Image:
         return self.source is not Source.ZNODES
 
     def topic(self, name: str) -> Topic | None:
-        """Return the topic of a name."""
+        """Return the topic of a name; ``None``: the image does not name it."""
         known = self.names.get(name)
         return self.without_id.get(name) if known is None else self.topics.get(known)
 
@@ -188,7 +188,7 @@ class Image:
         return ZERO_ID if known is None else TopicId(known)
 
     def topic_of(self, topic_id: TopicId) -> Topic | None:
-        """Return the topic of an id; ``None`` for the zero id."""
+        """Return the topic of an id; ``None``: the image does not name it. The zero id is no topic's."""
         return self.topics.get(bytes(topic_id))
 
     def names_node(self) -> bool:

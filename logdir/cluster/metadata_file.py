@@ -1,4 +1,5 @@
-"""One segment or snapshot of a metadata log, walked batch by batch: the only place that reads batches from a file.
+"""One segment or snapshot of a metadata log, walked record batch by record batch: only this module reads batches from a
+file.
 
 ``walk`` yields a batch whose checksum fails, too, as the stock tools do; ``batches`` stops there. A window at a time is
 in memory, and never less than one batch. What was appended after the file was opened is not seen. The file is not
@@ -27,23 +28,23 @@ from logdir.wire.records import HEADER
 
 _WINDOW: Final = 1 << 20
 MOST_BYTES: Final = 128 << 20
-"""Of one batch; those of the metadata log have 8 MiB at most (kafka-formats §7.6)."""
+"""Limit of one record batch; those of the metadata log have 8 MiB at most (kafka-formats §7.6)."""
 
 
 class Walked(NamedTuple):
-    """One batch of a file."""
+    """One record batch of a file, with the checksum that its bytes have."""
 
     batch: Batch
     crc: int
-    """The checksum of its bytes."""
+    """Computed over its bytes; ``batch.crc`` is the checksum in its header."""
 
     @property
     def is_valid(self) -> bool:
-        """Whether its checksum holds."""
+        """Whether the checksum in its header is that of its bytes."""
         return self.crc == self.batch.crc
 
     def require_valid(self) -> Batch:
-        """Return the batch. Raises ``CorruptBatchError`` if its checksum fails."""
+        """Return the batch. Raises ``CorruptBatchError`` if its checksum is wrong."""
         if not self.is_valid:
             raise self.batch.corrupt(f"checksum {self.batch.crc:08x}", f"{self.crc:08x}", CRC_AT)
         return self.batch
@@ -55,35 +56,35 @@ class MetadataFile:
     def __init__(self, path: str, descriptor: int, size: int) -> None:
         self.path = path
         self.size = size
-        """Bytes when it was opened."""
+        """Size in bytes when it was opened."""
         self.end = 0
-        """Behind the batch that was given last, in bytes."""
+        """Position after the last batch that was yielded, in bytes."""
         self._descriptor = descriptor
         self._window, self._start = b"", 0
 
     @property
     def is_torn(self) -> bool:
-        """Whether, once all batches were given, bytes are left that are no whole batch."""
+        """Whether bytes are left that are no whole batch; to be asked once all batches were yielded."""
         return self.end < self.size
 
     @property
     def size_now(self) -> int:
-        """Bytes that it has by now. Raises ``OSError``."""
+        """Current size in bytes. Raises ``OSError``."""
         return os.fstat(self._descriptor).st_size
 
     def close(self) -> None:
-        """Close it."""
+        """Close the file."""
         os.close(self._descriptor)
 
     def walk(self, position: int = 0) -> Iterator[Walked]:
-        """Yield the batches from a byte on; stops where fewer bytes are left than one has.
+        """Yield the record batches from a position on; stops where too few bytes are left for a whole one.
 
         Args:
-            position: Where one starts.
+            position: Byte at which a batch starts.
 
         Raises:
-            CorruptBatchError: a length or a magic byte that cannot be true (zeros behind the end are that).
-            OSError: the disk does not give it.
+            CorruptBatchError: a length or a magic byte that cannot be true, as in zeros behind the end of the log.
+            OSError: the file cannot be read.
         """
         self.end = position
         while self.size - position > PREFIX_SIZE:
@@ -94,7 +95,7 @@ class MetadataFile:
             if size is None:
                 return
             if size > MOST_BYTES:
-                expected = f"a batch of at most {MOST_BYTES} bytes"
+                expected = f"a record batch of at most {MOST_BYTES} bytes"
                 raise CorruptBatchError(self.path, expected=expected, found=size, position=position + 8)
             begin = self._hold(position, size)
             data = self._window[begin : begin + size]
@@ -106,17 +107,17 @@ class MetadataFile:
             yield Walked(batch, crc32c(data[CRC_START:]))
 
     def batches(self, position: int = 0) -> Iterator[Batch]:
-        """Yield the batches from a byte on, as ``walk``.
+        """Yield the record batches from a position on, as ``walk``, but only those whose checksum is right.
 
         Raises:
-            CorruptBatchError: as ``walk``, or a checksum that fails.
-            OSError: the disk does not give it.
+            CorruptBatchError: as ``walk``, or a checksum is wrong.
+            OSError: the file cannot be read.
         """
         for walked in self.walk(position):
             yield walked.require_valid()
 
     def _hold(self, position: int, size: int) -> int:
-        """Have bytes of the file in the window, as far as there are any; return where in it they begin."""
+        """Read bytes of the file into the window, as many as the file has; return their index in the window."""
         begin = position - self._start
         if begin >= 0 and begin + size <= len(self._window):
             return begin
@@ -129,15 +130,15 @@ def open_file(path: str, *, is_followed: bool = False) -> MetadataFile:
     """Open a segment or snapshot for reading.
 
     Args:
-        path: Of the file.
-        is_followed: Whether a symbolic link is followed: one that somebody typed, never one that was found.
+        path: Path of the file.
+        is_followed: Whether a symbolic link is followed: one that an operator typed, never one found in a directory.
 
     Returns:
-        It; to be closed.
+        The open file, which the caller closes.
 
     Raises:
         MalformedFileError: it is no regular file.
-        OSError: it is not there, is a symbolic link, or may not be read.
+        OSError: it does not exist, is a symbolic link that is not followed, or cannot be opened.
     """
     # Not to wait for the other end of a pipe.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if is_followed else os.O_NOFOLLOW)
@@ -151,11 +152,11 @@ def open_file(path: str, *, is_followed: bool = False) -> MetadataFile:
 
 @contextmanager
 def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
-    """Open a segment or snapshot for as long as the block takes. Arguments as ``open_file``.
+    """Yield an open segment or snapshot, and close it at the end of the block. Arguments as ``open_file``.
 
     Raises:
-        MalformedFileError: it is no regular file, also where it is a symbolic link.
-        OSError: it is not there, or may not be read.
+        MalformedFileError: it is no regular file, or a symbolic link that is not followed.
+        OSError: it does not exist, or cannot be opened.
     """
     with link_refused():
         file = open_file(path, is_followed=is_followed)
@@ -167,7 +168,7 @@ def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
 
 @contextmanager
 def link_refused() -> Iterator[None]:
-    """Say of a symbolic link that is not followed what it is, to people; no decision rests on a log that has one."""
+    """Raise ``MalformedFileError`` for a symbolic link that the block did not follow; where people read a log."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
 """The one reader of a metadata log: its files, opened once, and their batches in the order of their offsets.
 
-Image, browser, topic details and quorum read through it. Whoever reads a log for a command asks for it with
-``reading``; within ``one_reading`` all of them get the same files, as they were when the first of them came to each.
-What stops the batches is a gap (``gap``), damage (an error), or a torn tail (``torn``). A live broker appends,
+Image, browser, topic details and quorum read through it. A reader gets the files of a log from ``reading``; within
+``one_reading`` all readers get the same files, each as it was when it was first opened.
+The record batches stop at a gap (``gap``), at damage (an error), or at a torn tail (``torn``). A live broker appends,
 truncates and renames under a reader: ``read_again`` begins again when a file vanished.
 
 Not here: how a file is walked (``metadata_file``), a snapshot (``metadata_snapshot``), names (``metadata_names``),
@@ -29,12 +29,12 @@ from logdir.wire.batches import Batch
 from logdir.wire.errors import WireError
 
 _KEPT_OPEN: Final = 64
-"""Files; of a log of more segments the others are opened whenever they are needed."""
+"""Limit of files that stay open; those beyond it are opened each time they are needed."""
 _ATTEMPTS: Final = 8
 
 
 class Before(Enum):
-    """The checks of batches that lie before the start offset of a walk, in the same segment."""
+    """How record batches are checked that lie before the start offset of a walk, in the same segment."""
 
     CHECKED = "checked"
     """As for all other batches: checksums are verified, and each batch must follow the one before."""
@@ -43,39 +43,45 @@ class Before(Enum):
 
 
 class Gap(NamedTuple):
-    """Where a batch does not follow from the one before."""
+    """Where a record batch does not follow from the one before."""
 
     path: str
-    """Of the segment it lies in."""
+    """Path of the segment that the batch lies in."""
     expected_offset: int
     expected_epoch: int
-    """No lower one; -1: any."""
+    """The lowest leader epoch that may follow; -1: any."""
     found_offset: int
     found_epoch: int
 
     def problem(self, path: str) -> Problem:
-        """Return it as what ends an image.
+        """Return the reason why an image ends at this gap.
 
         Args:
-            path: Of the log.
+            path: Directory of the log.
         """
-        expected = f"a batch at offset {self.expected_offset}, of no lower epoch"
-        return Problem("malformed-file", path, expected, f"one at {self.found_offset}", "what is behind it is not used")
+        expected = f"a record batch at offset {self.expected_offset}, of no lower leader epoch"
+        return Problem(
+            "malformed-file",
+            path,
+            expected,
+            f"one at offset {self.found_offset}",
+            "the records behind this gap are not used",
+        )
 
 
 class Torn(NamedTuple):
-    """The last segment ends in bytes that are no whole batch."""
+    """The end of a last segment whose last bytes are no whole record batch."""
 
     name: str
-    """Of the file."""
+    """File name of the segment."""
     end: int
-    """Behind the last whole batch, in bytes."""
+    """Position after its last whole batch, in bytes."""
     size: int
-    """Of the file when it was opened."""
+    """Size in bytes when it was opened."""
 
 
 class _Framed(Protocol):
-    """A batch, or its head."""
+    """A record batch, or its head."""
 
     @property
     def base_offset(self) -> int: ...
@@ -97,21 +103,21 @@ class MetadataFiles:
     """The files of one metadata log. Closed by ``reading``."""
 
     def __init__(self, directory: str, only: str | None = None) -> None:
-        """Begin; nothing is opened yet.
+        """Prepare to read a log; no file is opened yet.
 
         Args:
-            directory: Of the log.
-            only: Name of the one file that is read, as somebody typed it: a link is followed. ``None``: all of them.
+            directory: Directory of the log.
+            only: Name of the one file to read, as an operator typed it: a link is followed. ``None``: all files.
         """
         self.directory = directory
         self.gap: Gap | None = None
-        """What the last walk stopped at before the end of the files, if it was no damage."""
+        """The gap at which the last walk stopped; ``None``: it met none."""
         self.end = 0
-        """Behind the last batch that the last walk came to, also before its start."""
+        """Offset after the last batch that the last walk came to, even if that lies before its start offset."""
         self.place: tuple[int, int] | None = None
-        """Where the last batch lies that was walked over: base offset of its segment, byte in it."""
+        """Where the last batch that was yielded lies: base offset of its segment, byte position in it."""
         self._walked_to: tuple[int, int] | None = None
-        """Base offset of the last segment, and the byte behind its last batch, if the last walk came to its end."""
+        """Base offset of the last segment, position after its last batch; ``None``: the last walk stopped before."""
         self._only = only
         self._names: list[str] | None = None
         self._open: dict[str, MetadataFile] = {}
@@ -119,7 +125,7 @@ class MetadataFiles:
 
     @property
     def names(self) -> list[str]:
-        """The names of all files.
+        """The names of the files in the directory of the log.
 
         Raises:
             OSError: they cannot be listed.
@@ -130,16 +136,16 @@ class MetadataFiles:
 
     @property
     def bases(self) -> list[int]:
-        """The base offsets of the segments, rising. Raises as ``names``."""
+        """The base offsets of the segments, ascending. Raises as ``names``."""
         return bases_of(self.names)
 
     @property
     def ended(self) -> Problem | None:
-        """Why the last walk stopped before the end of the files, as an image says it."""
+        """The gap at which the last walk stopped, as the reason why an image ends; ``None``: it met none."""
         return None if self.gap is None else self.gap.problem(self.directory)
 
     def forget(self) -> None:
-        """Close all files; what is asked for next is read anew."""
+        """Close all files, and forget their names and the heads of their batches; the next read goes to the disk."""
         for file in self._open.values():
             file.close()
         self._open.clear()
@@ -148,11 +154,11 @@ class MetadataFiles:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[MetadataFile]:
-        """Open a file, or give the one that is open.
+        """Yield a file of the log, opened now unless it is open.
 
         Raises:
             MalformedFileError: it is no regular file.
-            OSError: it cannot be opened; ``FileNotFoundError``: it went away since it was listed.
+            OSError: it cannot be opened; ``FileNotFoundError``: it vanished since it was listed.
         """
         file = self._open.get(name)
         if file is not None:
@@ -169,7 +175,7 @@ class MetadataFiles:
             file.close()
 
     def batches_in(self, name: str, position: int = 0) -> Iterator[Batch]:
-        """Yield the batches of one file from a byte on, in its order. Raises as ``opened`` and its ``batches``."""
+        """Yield the record batches of one file from a byte on. Raises as ``opened`` and ``MetadataFile.batches``."""
         with self.opened(name) as file:
             yield from file.batches(position)
 
@@ -179,7 +185,7 @@ class MetadataFiles:
             yield from snapshot_batches(file)
 
     def torn(self) -> Torn | None:
-        """Return how the last segment ends, if the last walk came to its end and found no whole batch there."""
+        """Return the torn end of the last segment; ``None``: it has none, or the last walk stopped before it."""
         if self._walked_to is None:
             return None
         base, end = self._walked_to
@@ -187,35 +193,35 @@ class MetadataFiles:
             return Torn(segment_name(base), end, file.size) if end < file.size else None
 
     def size_of(self, name: str) -> int:
-        """Return how many bytes a file has now. Raises as ``opened``."""
+        """Return the current size of a file in bytes. Raises as ``opened``."""
         with self.opened(name) as file:
             return file.size_now
 
     def batches(self, start: int, place: tuple[int, int] | None = None) -> Iterator[Batch]:
-        """Yield the batches that hold records from an offset on; stops at the first gap or damage.
+        """Yield the record batches that hold records from an offset on; stops at the first gap or damage.
 
         No checksum covers a base offset: each must follow from the one before, the first of a segment from its name.
 
         Args:
             start: The offset.
-            place: Where a batch is said to lie that ends at it, or before; looked at first.
+            place: A hint, checked first: where a batch lies whose records all come before ``start``.
 
         Raises:
             WireError: a batch whose header or checksum cannot be true.
-            FileNotFoundError: a segment went away.
+            FileNotFoundError: a segment vanished.
         """
         return self._walk(
             lambda base, position: self.batches_in(segment_name(base), position), start, self._checked(place, start)
         )
 
     def batches_behind(self, start: int, epoch: int) -> Iterator[Batch]:
-        """Yield the batches that hold records from an offset on, behind a snapshot that stands for what is before it.
+        """Yield the record batches that hold records from an offset on; a snapshot replaces all before it.
 
-        As ``batches``, but what is damaged before the offset does not matter.
+        As ``batches``, but damage before the offset does not matter.
 
         Args:
             start: The offset.
-            epoch: Of the record before it; -1: there is none. A batch of a lower one is a gap.
+            epoch: Leader epoch of the record before it; -1: there is none. A batch of a lower epoch is a gap.
         """
         return self._walk(lambda base, _: self._framed(base, start), start, epoch=epoch, before=Before.PASSED_OVER)
 
@@ -227,10 +233,10 @@ class MetadataFiles:
                 yield walked.batch
 
     def last_epoch(self, start: int) -> int:
-        """Return the epoch of the last batch of the log, as far as its batches are framed; -1: there is none.
+        """Return the leader epoch of the last record batch before any damage; -1: there is none.
 
         Args:
-            start: Offset that the log is read from.
+            start: Offset from which on the log is read.
         """
         last = -1
         try:
@@ -243,12 +249,12 @@ class MetadataFiles:
         return last
 
     def heads(self, start: int, place: tuple[int, int] | None = None, *, placed: int | None = None) -> Iterator[Head]:
-        """Yield what the headers say of the batches that hold records from an offset on; as ``batches``, one at a time.
+        """Yield the heads of the record batches that hold records from an offset on; stops as ``batches``.
 
         Args:
             start: The offset.
             place: As for ``batches``.
-            placed: What the batch there ends at, or before; ``start`` if left out.
+            placed: Offset that the records of the batch at ``place`` come before; ``None``: ``start``.
         """
         return self._walk(self._heads_of, start, self._checked(place, start if placed is None else placed))
 
@@ -296,7 +302,7 @@ class MetadataFiles:
         return Gap(path, expected, epoch, found.base_offset, found.leader_epoch)
 
     def _heads_of(self, base: int, position: int) -> Iterator[Head]:
-        """Yield the heads of a segment; what was walked over before is not read again."""
+        """Yield the heads of a segment; those read before come from memory."""
         known = self._heads.get(base)
         if known is None or position < known.start:
             known = self._heads[base] = Heads(position, end=position)
@@ -317,7 +323,7 @@ class MetadataFiles:
         known.is_whole = True
 
     def _checked(self, place: tuple[int, int] | None, end: int) -> tuple[int, int] | None:
-        """Return a place if a batch lies there that ends at an offset, or before it."""
+        """Return ``place`` if a batch lies there whose records all come before ``end``; else ``None``."""
         if place is None or place[0] not in self.bases:
             return None
         try:
@@ -327,7 +333,7 @@ class MetadataFiles:
         return None if batch is None or not place[0] <= batch.base_offset <= batch.last_offset < end else place
 
     def epoch_before(self, offset: int, place: tuple[int, int] | None = None) -> int | None:
-        """Return the epoch of the record before an offset, ``None`` if it is not there."""
+        """Return the leader epoch of the record before an offset; ``None``: no such record, or it cannot be read."""
         if offset <= self.bases[0]:
             return None
         try:
@@ -342,7 +348,7 @@ _READ: Final[ContextVar[dict[str, MetadataFiles] | None]] = ContextVar("read", d
 
 @contextmanager
 def one_reading() -> Iterator[None]:
-    """Let all who read a metadata log meanwhile share its files; within another one nothing begins."""
+    """Let all readers of a metadata log within the block share its open files; in a nested block nothing changes."""
     if _READ.get() is not None:
         yield
         return
@@ -358,7 +364,7 @@ def one_reading() -> Iterator[None]:
 
 @contextmanager
 def reading(directory: str) -> Iterator[MetadataFiles]:
-    """Give the files of a metadata log: those of ``one_reading``, or its own, which are closed at the end."""
+    """Yield the files of a metadata log: those that ``one_reading`` shares, or new ones, closed at the end."""
     shared = _READ.get()
     if shared is not None:
         yield shared.setdefault(directory, MetadataFiles(directory))
@@ -371,11 +377,11 @@ def reading(directory: str) -> Iterator[MetadataFiles]:
 
 
 def read_again(files: MetadataFiles, read: Callable[[MetadataFiles], _T]) -> _T:
-    """Read a log, once more whenever a file of it vanished: a broker renames old ones (kafka-formats §8.3).
+    """Return what ``read`` returns for a log; again if a file vanished: a broker renames old ones (kafka-formats §8.3).
 
     Raises:
-        StateError: its files went away as often as it was tried.
-        OSError: it cannot be read; ``FileNotFoundError``: there is no such directory.
+        StateError: a file vanished in each of eight attempts.
+        OSError: the log cannot be read; ``FileNotFoundError``: there is no such directory.
     """
     vanished = files.directory
     for _ in range(_ATTEMPTS):
@@ -386,4 +392,6 @@ def read_again(files: MetadataFiles, read: Callable[[MetadataFiles], _T]) -> _T:
                 raise
             vanished = error.filename
             files.forget()
-    raise StateError(vanished, expected="a file that stays while it is read", found="it went away")
+    raise StateError(
+        vanished, expected="a file that stays while it is read", found="it went away", fix="run the command again"
+    )

@@ -5,8 +5,8 @@ at the newest snapshot; with one it ends below it, and no further than the log i
 nothing (attacks A2).
 
 A live broker appends, truncates, and renames under a reader: a torn tail is the end, and when a file vanishes the
-reading begins again. What cannot be read ends the image there, and the image says so; a snapshot that cannot be read
-whole gives no image.
+reading begins again. Where the log cannot be read the image ends, with the reason in ``ended``; a snapshot that cannot
+be read whole gives no image.
 
 Not here: asking the quorum, what records do to an image (``fold``).
 
@@ -36,11 +36,11 @@ class Watermark:
     """How far the log is committed, as learnt from its leader, or from what was used before."""
 
     offset: int
-    """What is below is committed."""
+    """All records below it are committed."""
     epoch: int
-    """Of the leader that said so."""
+    """Epoch of the leader that gave it."""
     is_prefix_checked: bool = False
-    """A fetch at our end came back without a diverging epoch: all of our log is the leader's."""
+    """Whether a fetch at the end of the local log came back without a diverging epoch: all of it is the leader's."""
 
 
 def read(
@@ -55,20 +55,21 @@ def read(
     """Read the metadata log of a node.
 
     Args:
-        directory: ``__cluster_metadata-0``.
-        node_id: Whose replicas are asked about.
-        cluster_id: Of the log dir it lies in.
-        watermark: How far it is committed; ``None``: up to the newest snapshot.
-        known: An image of it read earlier, to be folded forward. Not changed.
-        last_applied: How far the log was ever followed, of ``controller.json``: what is there must be the same log.
+        directory: Path of ``__cluster_metadata-0``.
+        node_id: The node whose replicas are looked up in the image.
+        cluster_id: Cluster id of the log dir that the log lies in; ``None``: not known.
+        watermark: How far the log is committed; ``None``: up to the newest snapshot.
+        known: An image read from this log earlier, to be folded forward. Not changed.
+        last_applied: The position in ``controller.json``; if the log has another record there, the image is
+            ``diverged``.
 
     Returns:
-        An image; ``ended`` says why it stops before the watermark, if it is not for lack of records.
+        An image; ``ended`` is why it stops before the watermark, ``None`` also if the log has no more records.
 
     Raises:
         WireError: the snapshot is damaged, or holds a record type of a newer release.
-        MalformedFileError: no log, or a snapshot that is none.
-        StateError: its files went away as often as it was tried.
+        MalformedFileError: the directory has no metadata log, or the snapshot is malformed.
+        StateError: a file vanished in every attempt.
         OSError: it cannot be read.
     """
     with reading(directory) as files:
@@ -76,13 +77,13 @@ def read(
 
 
 def read_with_past(directory: str, *, node_id: int, cluster_id: str | None) -> Image | None:
-    """Read the newest snapshot with the removals that the log before it still shows, to be handed to ``read``.
+    """Read the newest snapshot, with the removals that the log before it still shows; for ``known`` of ``read``.
 
     A log keeps more than its newest snapshot needs (kafka-formats §8.3). It is folded from the oldest snapshot that it
-    goes on from, and only if it ends in the very record the newest one ends in.
+    continues, and only if it has the very record that the newest snapshot ends in.
 
     Returns:
-        An image at the newest snapshot; ``None`` where nothing older is there, or what is does not fit it.
+        An image at the newest snapshot; ``None``: there is nothing older, or it does not fit that snapshot.
 
     Raises:
         OSError: it cannot be read.
@@ -112,7 +113,7 @@ def _past(files: MetadataFiles, node_id: int, cluster_id: str | None) -> Image |
 
 
 def control_batches(files: MetadataFiles) -> Iterator[Batch]:
-    """Yield the control batches of a log in order; stops at the first gap.
+    """Yield the batches of control records of a log in order; stops at the first gap.
 
     Raises:
         WireError: a batch whose header or checksum cannot be true.
@@ -124,16 +125,16 @@ def control_batches(files: MetadataFiles) -> Iterator[Batch]:
 
 
 def end_of(directory: str, *, is_torn_read: bool = True) -> int | None:
-    """Return the offset behind the last record of a log; nothing says how much of it is committed.
+    """Return the offset after the last record of a log; how much of it is committed is not known.
 
-    A newest snapshot beyond the segments is of what the node had, too: a log that is behind it is about to be emptied.
+    A snapshot that ends beyond the segments counts, too: the node had its records, and is about to empty the log.
 
     Args:
-        directory: ``__cluster_metadata-0``.
-        is_torn_read: Whether one that ends in a torn batch counts up to that.
+        directory: Path of ``__cluster_metadata-0``.
+        is_torn_read: Whether a log that ends in a torn batch counts up to that batch; if not, ``None`` is returned.
 
     Returns:
-        It; ``None`` if there is no segment, or the log cannot be read to its end.
+        The offset; ``None``: there is no segment, or the log cannot be read to its end.
     """
     try:
         with reading(directory) as files:
@@ -168,7 +169,7 @@ def _read(
         raise MalformedFileError(directory, expected="a metadata log", found="no segment")
     snapshot = newest(files.names, bases[0])
     if snapshot is None and bases[0] > 0:
-        found = "none: nothing says what was before"
+        found = "none: what was before that offset is not known"
         raise MalformedFileError(directory, expected=f"a snapshot at offset {bases[0]} or later", found=found)
     if known is not None and (known.origin, known.cluster_id, known.node_id) != (directory, cluster_id, node_id):
         known = None
@@ -201,9 +202,13 @@ def _is_of(snapshot: Snapshot | None, known: Image) -> bool:
 
 
 def _diverged(directory: str, last_applied: MetadataMark, found: int | None) -> Problem:
-    expected = f"epoch {last_applied.epoch} in the record before offset {last_applied.offset}, as was used before"
+    expected = f"epoch {last_applied.epoch} in the record before offset {last_applied.offset}, as when it was applied"
     return Problem(
-        Why.METADATA_DIVERGED.value, directory, expected, f"epoch {found}", "this log was put back, or is another one"
+        Why.METADATA_DIVERGED.value,
+        directory,
+        expected,
+        f"epoch {found}",
+        "this log was restored from a backup, or is another log",
     )
 
 
@@ -220,7 +225,7 @@ def _begin(files: MetadataFiles, snapshot: Snapshot | None, node_id: int, cluste
 
 
 def _load(files: MetadataFiles, base: Image, snapshot: Snapshot) -> Image:
-    """Read a snapshot whole."""
+    """Return the image of a snapshot, which is read whole."""
     fold = Fold(base)
     as_of_ms = 0
     for as_of_ms, batch in files.snapshot(snapshot.name):
@@ -263,7 +268,7 @@ def _reached(fold: Fold, place: tuple[int, int] | None, ended: Problem | None) -
 
 
 def _committed(files: MetadataFiles, base: Image, watermark: Watermark) -> tuple[int, Problem | None]:
-    """Return the offset below which the log is both committed and the leader's, and what hides more of it."""
+    """Return the offset below which the log is committed and the leader's, and the problem that hides more of it."""
     last_epoch, known_end, ended = -1, 0, None
     try:
         for head in files.heads(base.offset, base.place):
@@ -281,5 +286,5 @@ def _committed(files: MetadataFiles, base: Image, watermark: Watermark) -> tuple
 
 
 def _holds(files: MetadataFiles, known: Image) -> bool:
-    """Whether the last record that a known image counts is still there, and the same."""
+    """Whether the log still has the last record of a known image, of the same leader epoch."""
     return known.epoch >= 0 and files.epoch_before(known.offset, known.place) == known.epoch

@@ -1,4 +1,4 @@
-"""The files of a metadata log by their names: segments, snapshots, and with which of them a reading begins.
+"""The names of a metadata log's files: its segments and snapshots, and those with which a reading begins.
 
 Not here: opening them (``metadata_files``).
 
@@ -23,28 +23,28 @@ class Snapshot(NamedTuple):
 
     epoch: int
     offset: int
-    """Behind the last record it stands for."""
+    """Offset after the last record that it replaces."""
     name: str
 
 
 def base_of(name: str) -> int | None:
-    """Return the base offset of a segment by its file name, ``None`` for anything else."""
+    """Return the base offset in the file name of a segment; ``None`` for any other name."""
     matched = _SEGMENT.fullmatch(name)
     return None if matched is None else int(matched[1])
 
 
 def bases_of(names: Iterable[str]) -> list[int]:
-    """Return the base offsets of the segments among file names, rising."""
+    """Return the base offsets of the segments among file names, ascending."""
     return sorted(base for name in names if (base := base_of(name)) is not None)
 
 
 def segment_name(base: int) -> str:
-    """Return the file name of a segment."""
+    """Return the file name of the segment with a base offset."""
     return f"{base:020d}{SEGMENT_SUFFIX}"
 
 
 def snapshot_of(name: str) -> Snapshot | None:
-    """Return the snapshot of a file name, ``None`` for anything else (``.part``, ``.deleted``)."""
+    """Return the snapshot that a file name stands for; ``None`` for any other name (``.part``, ``.deleted``)."""
     matched = _SNAPSHOT.fullmatch(name)
     return None if matched is None else Snapshot(int(matched[2]), int(matched[1]), name)
 
@@ -55,12 +55,12 @@ def snapshots_of(names: Iterable[str]) -> list[Snapshot]:
 
 
 def newest(names: Iterable[str], log_start: int, *, at_most: int | None = None) -> Snapshot | None:
-    """Return the snapshot to begin with, ``None`` to begin with nothing at offset 0.
+    """Return the newest snapshot from which a log can be read; ``None``: there is none.
 
     Args:
-        names: Of all files.
-        log_start: Base offset of the first segment.
-        at_most: Offset behind which none ends; ``None``: wherever it ends.
+        names: The names of all files of the log.
+        log_start: Base offset of the first segment; a snapshot that ends before it is not used.
+        at_most: The highest offset at which the snapshot may end; ``None``: any.
     """
     for one in reversed(snapshots_of(names)):
         # The snapshot of offset 0 holds voters only.
@@ -73,7 +73,7 @@ def segments_behind(bases: Sequence[int], start: int) -> list[int]:
     """Return the base offsets of the segments that may hold records from an offset on.
 
     Args:
-        bases: Of all segments, rising.
+        bases: Base offsets of all segments, ascending.
         start: The offset.
     """
     following: list[int | None] = [*bases[1:], None]

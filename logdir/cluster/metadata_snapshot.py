@@ -1,4 +1,4 @@
-"""The batches of a metadata snapshot, from its header to its footer: whole, or an error.
+"""The record batches of a metadata snapshot, from its header to its footer: all of them, or an error.
 
 Not here: which snapshot is read (``metadata_names``), what its records mean.
 
@@ -20,22 +20,22 @@ _FOOTER_RECORD: Final = "SNAPSHOT_FOOTER"
 
 
 class SnapshotBatch(NamedTuple):
-    """One batch of a snapshot."""
+    """One record batch of a snapshot."""
 
     as_of_ms: int
-    """Newest timestamp of what the snapshot stands for (wall clock)."""
+    """Newest timestamp of the log that the snapshot replaces (wall clock); the same for all its batches."""
     batch: Batch
 
 
 def snapshot_batches(file: MetadataFile) -> Iterator[SnapshotBatch]:
-    """Yield all batches of a snapshot, control batches included; its offsets are its own.
+    """Yield all record batches of a snapshot, control batches included; their offsets are not those of the log.
 
-    Whoever takes them all in knows that none is missing once the last was given, and not before.
+    Only once all were yielded without an error is it certain that none is missing.
 
     Raises:
-        WireError: a batch is damaged, missing, or in another place.
-        MalformedFileError: it has no header, or is cut off, also between two batches.
-        OSError: the disk does not give it.
+        WireError: a batch is damaged, missing, or out of order.
+        MalformedFileError: the file has no header, or is cut off, be it between two batches.
+        OSError: the file cannot be read.
     """
     last: Batch | None = None
     as_of_ms = 0
@@ -53,10 +53,10 @@ def snapshot_batches(file: MetadataFile) -> Iterator[SnapshotBatch]:
 
 
 def _require_follows(batch: Batch, last: Batch | None) -> None:
-    """Check that a batch is the one behind ``last``: no checksum covers a base offset, none the order of batches."""
+    """Check that a batch follows ``last``: no checksum covers a base offset or the order of batches."""
     following = 0 if last is None else last.last_offset + 1
     if batch.base_offset != following:
-        raise batch.corrupt(f"a batch at offset {following}", batch.base_offset, 0)
+        raise batch.corrupt(f"a record batch at offset {following}", batch.base_offset, 0)
 
 
 def _time_of(first: Batch) -> int:
@@ -65,7 +65,7 @@ def _time_of(first: Batch) -> int:
 
 
 def _require(batch: Batch, name: str, expected: str) -> ControlRecord:
-    """Return the first record of a control batch; it must be of this name."""
+    """Return the first record of a batch; raises ``MalformedFileError`` unless it is a control record of this name."""
     first = next(batch.records(), None) if batch.is_control else None
     record = None if first is None else decode_control(first, batch.path)
     if record is None or record.name != name:

@@ -20,32 +20,32 @@ _TRANSACTIONS: Final = frozenset((_BEGIN, _END, RecordType.ABORT_TRANSACTION.val
 
 
 class Transactions:
-    """Hands rows on to a fold as soon as they count."""
+    """Passes rows on to a fold as soon as they count: at once, or when the transaction that they are in ends."""
 
     def __init__(self, apply: Callable[[Row, int], None], refuse: Callable[[str, str, int], NoReturn]) -> None:
         """Begin outside a transaction.
 
         Args:
             apply: Takes in a row and the time of its batch, in milliseconds.
-            refuse: Raises ``MalformedFileError`` of what was expected, what was found, and at which offset.
+            refuse: Raises ``MalformedFileError``; called with what was expected, what was found, and at which offset.
         """
         self.open_since: int | None = None
-        """Offset of the record that began a transaction which has not ended: nothing of it counts."""
+        """Offset of the record that began a transaction which has not ended; ``None``: none is open."""
         self.last_begin = 0
-        """Offset of the record that began the last one."""
+        """Offset of the record that began the last transaction; 0: there was none."""
         self._apply = apply
         self._refuse = refuse
         self._held: list[tuple[Row, int]] = []
 
     def add(self, rows: Iterable[tuple[int, Row]], timestamp_ms: int) -> None:
-        """Take in the rows of a batch.
+        """Take in the rows of a record batch.
 
         Args:
-            rows: Offset and row, offsets rising.
-            timestamp_ms: Of the batch.
+            rows: Offset and row, by ascending offset.
+            timestamp_ms: Newest timestamp of the batch.
 
         Raises:
-            MalformedFileError: a transaction that begins in another one, or ends without a begin; or of ``apply``.
+            MalformedFileError: a transaction begins in another one, or ends without a begin; or ``apply`` raised it.
         """
         apply, is_open = self._apply, self.open_since is not None
         for offset, row in rows:

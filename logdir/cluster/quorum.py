@@ -63,7 +63,7 @@ def _voters_in(directory: str) -> tuple[int, ...]:
 
 
 def _first(files: MetadataFiles, name: str) -> Iterator[Batch]:
-    """Yield the first batch of a snapshot: the voters stand in it."""
+    """Yield the first record batch of a snapshot, which has the voters."""
     yield from islice(files.batches_in(name), 1)
 
 

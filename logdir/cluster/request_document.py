@@ -46,7 +46,7 @@ KEYS = {Api.LEADER_AND_ISR: 4, Api.STOP_REPLICA: 5}
 
 
 class Form(Enum):
-    """The schema of the body: KIP or shipped."""
+    """The schema of the body: as KIP-516 writes it, or as Kafka releases shipped it."""
 
     KIP = "kip"
     SHIPPED = "shipped"
@@ -264,7 +264,7 @@ def _stopped(one: _Body, topic: str | None, topic_id: TopicId | None) -> Item:
 
 
 def _unpacked(values: own_json.Values, path: str, api: Api, version: int, form: Form) -> object:
-    """Decode a body given as bytes to Kafka's JSON."""
+    """Return the body of a request that the document gives as bytes, in Kafka's JSON."""
     try:
         frame = bytes.fromhex(values.text("hex"))
     except ValueError:

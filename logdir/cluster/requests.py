@@ -25,7 +25,7 @@ _Key = tuple[str | bytes, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The circumstances in which a document is applied."""
+    """By which node, and when, a request document was received, and what may follow from it."""
 
     node_id: int
     cluster_id: str | None
@@ -38,9 +38,9 @@ class Receipt:
 
 
 def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
-    """Return names or ids, with the partition, that have two instructions.
+    """Return names or ids, with the partition, for which a request has two instructions.
 
-    Two instructions for one item of a batch are an error for both (design §11). A name with two ids, or an id with two
+    Two instructions for one partition are an error for both (design §11). A name with two ids, or an id with two
     names, contradicts itself in all its partitions.
     """
     items = tuple(items)
@@ -66,7 +66,7 @@ def contradicting(items: Iterable[Item]) -> frozenset[ReplicaKey]:
 
 
 def is_fenced(base: Image | None, item: Item) -> bool:
-    """Whether the known leader epoch of the partition is newer than the item's (kafka-behaviour §4.2, §4.3).
+    """Whether the leader epoch of the partition in ``base`` is newer than the item's (kafka-behaviour §4.2, §4.3).
 
     -2 (the topic is being deleted) and -1 (not given) are never fenced.
     """
@@ -103,7 +103,7 @@ class _Draft:
         return self._own[key]
 
     def put(self, name: str, topic_id: bytes, partition: int, state: Partition) -> None:
-        """Assign a partition of an id to this node."""
+        """Assign a partition of a topic with an id to this node."""
         former = self.names.get(name)
         if former is not None and former != topic_id:
             self._former.setdefault(name, set()).add(former)
@@ -131,7 +131,7 @@ class _Draft:
         self.left.pop((name, partition), None)
 
     def drop(self, topic_id: bytes, partition: int) -> None:
-        """Remove a partition of an id, and the topic with its last partition."""
+        """Remove a partition of a topic with an id, and the topic with its last partition."""
         known = self.topics.get(topic_id)
         if known is None or partition not in known.partitions:
             return
@@ -145,7 +145,7 @@ class _Draft:
                 del self.names[known.name]
 
     def drop_nameless(self, name: str, partition: int) -> None:
-        """Remove a partition of a topic without id."""
+        """Remove a partition of a topic without id, and the topic with its last partition."""
         known = self.without_id.get(name)
         if known is None or partition not in known.partitions:
             return
@@ -161,9 +161,9 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
     """Return the image after an applied document.
 
     Args:
-        base: The image before; ``None`` after a start. Not changed.
+        base: The image before, not changed; ``None``: this is the first document after a start.
         document: A document that ``decide.image.admission`` admitted.
-        receipt: The circumstances.
+        receipt: By which node, and when, the document was received.
     """
     is_full = document.type is RequestType.FULL
     measure = None if receipt.is_after_gap else base

@@ -28,7 +28,7 @@ _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/state")
 _CLUSTER = "/cluster/id"
 _ID_KEYS = ("id", "topic_id")
-"""As the KIP writes it, and as shipped."""
+"""The key of the topic id, as KIP-516 writes it, and as Kafka releases shipped it."""
 _INT32 = 2**31 - 1
 
 
@@ -38,8 +38,8 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
     Args:
         data: The whole file.
         path: Path of the file, for errors.
-        node_id: The node whose replicas are compared.
-        as_of_ms: When it was taken (epoch).
+        node_id: The node whose replicas are looked up in the image.
+        as_of_ms: When the document was taken (epoch, milliseconds).
 
     Raises:
         MalformedFileError: no JSON object, or an invalid value.
@@ -66,7 +66,7 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
             without_id[topic.name] = topic
             continue
         if topic.topic_id in topics:
-            both = f"{topics[topic.topic_id].name} and {topic.name}"
+            both = f'"{topics[topic.topic_id].name}" and "{topic.name}"'
             raise MalformedFileError(path, expected=f"one topic of id {TopicId(topic.topic_id)}", found=both)
         topics[topic.topic_id] = topic
         names[topic.name] = topic.topic_id
@@ -87,7 +87,7 @@ def parse(data: bytes, path: str, *, node_id: int, as_of_ms: int) -> Image:
 
 
 class _Znode:
-    """A znode value; every method raises ``MalformedFileError`` for a missing or wrong value."""
+    """The value of one znode; every method raises ``MalformedFileError`` for a missing or wrong value."""
 
     def __init__(self, value: object, path: str, znode: str) -> None:
         if not isinstance(value, dict):
@@ -143,7 +143,7 @@ def _topic(name: str, znode: _Znode, states: Mapping[tuple[str, int], Partition]
 
 
 def _id(znode: _Znode) -> bytes:
-    """Return the id; zero if there is none, because the field is optional."""
+    """Return the topic id of a znode; the zero id if it has none, because the field is optional."""
     found = set()
     for key in _ID_KEYS:
         value = znode.value.get(key)

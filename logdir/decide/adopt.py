@@ -44,7 +44,7 @@ class StagedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRequest:
-    """A request to adopt, over all brokers."""
+    """A request to adopt staged replicas of one or more brokers for a re-created topic."""
 
     topic: NewTopic
     staged: tuple[StagedFiles, ...]
@@ -89,7 +89,7 @@ class AdoptPlan:
 
 
 def plan_adopt(request: AdoptRequest) -> AdoptPlan:
-    """Decide which staged replicas to adopt."""
+    """Decide which staged replicas of all brokers to adopt, in which order to stop and start their brokers."""
     refusals: list[Refusal] = []
     unfit: dict[int, list[str]] = {}
     fit: dict[int, list[StagedFiles]] = {}
@@ -158,7 +158,7 @@ def _against_place(topic: NewTopic, one: StagedFiles) -> Refusal | None:
     where = one.log_dir, f"{DELETING}/{one.name}"
     replicas = topic.replicas.get(one.ref.partition)
     if replicas is None:
-        found = f"partition {one.ref.partition} of a topic that has {len(topic.replicas)}"
+        found = f"partition {one.ref.partition} of a topic with {len(topic.replicas)} partitions"
         fix = "create the topic again with as many partitions as it had"
         return refuse(*where, Why.NOT_IN_TOPIC, f"a partition of {topic.topic}", found, fix)
     if one.ref.partition in topic.reassigned:
@@ -198,8 +198,8 @@ def _against_twice(group: Sequence[StagedFiles]) -> _Words | None:
     if not twice:
         return None
     fix = (
-        "logdirctl staged ls lists them: choose one with --name and --disk; of another broker's, copy the one that is "
-        "not wanted with logdirctl staged export and remove it with logdirctl staged purge --name NAME"
+        "logdirctl staged ls lists them: on this broker choose one with --name and --disk; on another broker copy the "
+        "unwanted one with logdirctl staged export, then remove it with logdirctl staged purge --name NAME"
     )
     return Why.AMBIGUOUS, "one staged directory for each replica", f"several on broker {_named(twice)}", fix
 
@@ -250,7 +250,10 @@ def _against_deadline(request: AdoptRequest, group: Sequence[StagedFiles]) -> _W
         return None
     expected = "staged files that no purge removes before they are adopted"
     found = f"those on broker {_named(sorted(one.node_id for one in late))} may be purged by now"
-    fix = f"run there: logdirctl staged hold {late[0].ref.id_text} --apply, then list them again"
+    fix = (
+        f"run there: logdirctl staged hold {late[0].ref.id_text} --apply, then list them again with "
+        "logdirctl staged ls --json"
+    )
     return Why.PURGE_DUE, expected, found, fix
 
 

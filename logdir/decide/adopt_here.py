@@ -1,9 +1,10 @@
-"""Adoption on one stopped broker: its staged replicas, the re-created replicas that they replace, or why not.
+"""Adoption on one stopped broker: which of its staged replicas replace which re-created replicas, or why they do not.
 
 The cluster metadata must answer three questions: the id and the replicas of the adopting topic; whether that id is
-*known* to be still assigned here; whether the old id is known to be removed. If the answer is not known, the operator
-must override, and the staged directory is kept: a broker of 3.6 or earlier erases a log whose id is removed. A
-re-created topic already has a replica here, with the new id: that replica is replaced, and staged itself.
+*known* to be still assigned here; whether the old id is known to be removed. If one of the last two answers is not
+known, the operator must override (``--even-if-unknown``), and the staged directory is kept: a broker of 3.6 or earlier
+erases a log whose id is removed. A re-created topic already has a replica here, with the new id: that replica is
+replaced, and staged itself.
 
 Not here: the replicas of other brokers (``adopt``), carrying it out (``disk.replica.adopt``).
 
@@ -50,7 +51,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptHereRequest:
-    """A request to adopt on one broker."""
+    """A request to adopt staged replicas of one stopped broker for a re-created topic."""
 
     selected: tuple[Place, ...]
     as_topic: str
@@ -63,7 +64,7 @@ class AdoptHereRequest:
     others: tuple[StagedFiles, ...] = ()
     """The staged replicas in the listings of other brokers."""
     brokers: Mapping[int, bool] = field(default_factory=dict)
-    """Node ids of those brokers, and whether each was stopped."""
+    """Node ids of the brokers of ``others``, and whether each was stopped when it was listed."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     is_even_if_unknown: bool = False
     """Whether to adopt although it is not known that the new id is still assigned here, or that the old one
@@ -86,16 +87,16 @@ class AdoptHere:
     is_kept: bool
     """Whether the staged directory stays, because it is not known that a broker keeps the live copy."""
     detail: str
-    """A description of the action."""
+    """What the action replaces by what, in words for the operator."""
 
     @property
     def place(self) -> Place:
-        """Return its log dir and staged path."""
+        """Return its log dir, and its staged path relative to the work root."""
         return self.log_dir, f"{DELETING}/{self.name}"
 
     @property
     def path(self) -> str:
-        """Return the live name."""
+        """Return the name that the replica gets in the log dir."""
         return name_for(self.topic, self.marker.partition, DirForm.CURRENT)
 
 
@@ -107,7 +108,7 @@ class AdoptHerePlan:
     """By partition."""
     refusals: tuple[Refusal, ...]
     whole: AdoptPlan | None
-    """The plan over all brokers; ``None`` if the new topic is not known."""
+    """The plan over all brokers; ``None`` if a disk cannot be read or changed, or the new topic is not known."""
     topic: NewTopic | None
 
 
@@ -159,7 +160,7 @@ def plan_adopt_here(request: AdoptHereRequest, facts: Sequence[LogDirFacts]) -> 
 
 
 def _gone(place: Place) -> Refusal:
-    fix = "logdirctl staged ls lists what there is"
+    fix = "logdirctl staged ls lists the staged replicas"
     return refuse(*place, Why.NOT_FOUND, "a staged replica", "no such directory", fix)
 
 
@@ -204,7 +205,13 @@ def _decide(
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
         return quarantined
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, "a staged replica", "its removal has begun: parts of it are gone")
+        return refuse(
+            *where,
+            Why.PURGING,
+            "a staged replica",
+            "its removal has begun: parts of it are gone",
+            "logdirctl staged purge finishes it",
+        )
     if item.is_partial:
         fix = "logdirctl staged export copies it"
         return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a complete replica", "a partial capture", fix)
@@ -312,7 +319,7 @@ def _present(
 
 
 def _against_assignment(request: AdoptHereRequest, where: tuple[str, str], replica: Replica) -> Refusal | None:
-    """Return the refusal if the new id may be removed as well: a broker would then erase the log, or rename it to
+    """Return the refusal if the new id may be removed, too: a broker would then erase the log, or rename it to
     -stray.
     """
     expected = f"topic id {replica.ref.topic_id}, known to be still assigned here"

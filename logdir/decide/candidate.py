@@ -39,15 +39,15 @@ _FOUND: Final = {
     AssignmentState.IN_SYNC: "it is named in the ISR, or as an eligible leader",
     AssignmentState.OTHER_NAME: "the cluster has its id under another name",
     AssignmentState.OTHER_ID: "its name has another id",
-    AssignmentState.ELSEWHERE: "its partition is given to other nodes",
-    AssignmentState.UNLISTED: "it is not named",
+    AssignmentState.ELSEWHERE: "its partition is assigned to other nodes",
+    AssignmentState.UNLISTED: "the cluster metadata does not name it",
 }
 _WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAME: Why.ID_CONFLICT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingCandidate:
-    """A live replica that there is a reason to stage."""
+    """A live replica that is staged unless something forbids it, and why."""
 
     one: LogDirFacts
     replica: Replica
@@ -123,19 +123,27 @@ def against_log_dir(image: Image, one: LogDirFacts) -> Refusal | None:
 
 
 def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str], int]) -> Refusal | None:
-    """Return the refusal if an image is not certainly younger than a directory."""
+    """Return the refusal if an image is not certainly younger than a directory; ``None`` if it is.
+
+    Args:
+        image: Any image.
+        replica: The replica in that directory.
+        births: Creation times of directories (wall clock), by log dir and path.
+    """
     where = replica.log_dir, replica.path
     birth_ms = births.get(where)
     if birth_ms is None:
         return refuse(
-            *where, Why.REPLICA_TOO_YOUNG, "a directory whose birth is known", "its birth is not known", "look again"
+            *where,
+            Why.REPLICA_TOO_YOUNG,
+            "a directory whose creation time is known",
+            "one whose creation time is not known",
+            "run the command again",
         )
     if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
         return None
     expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"
-    return refuse(
-        *where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "nothing is known of it yet"
-    )
+    return refuse(*where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "wait for newer metadata")
 
 
 def against_candidate(
@@ -160,15 +168,23 @@ def against_candidate(
             "repair it first",
         )
     if candidate.is_held and is_ahead:
-        found = "its log is beyond its other replicas'"
-        return refuse(*where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "look at both")
+        found = "its log goes further than those of its other replicas"
+        return refuse(
+            *where, Why.LOG_AHEAD, "a stale replica, where the name has another id", found, "compare them first"
+        )
     if candidate.is_held and assignment.other_id is not None:
         asked = ReplicaRef(topic=None, topic_id=TopicId(assignment.other_id), partition=replica.ref.partition)
         staged = known.staged(asked, Kind.STAGED, Kind.PURGING)
         if staged:
             found = " and ".join(one.place for one in staged)
             expected = "an id that was not staged here before"
-            return refuse(*where, Why.STALE_TOPIC_ID, expected, found, "an old request, or the id is wanted again")
+            return refuse(
+                *where,
+                Why.STALE_TOPIC_ID,
+                expected,
+                found,
+                "an old request, or the id is wanted again: then restore or purge it first",
+            )
     if candidate.rule is Rule.MOVED_AWAY:
         return _against_moving(image, replica, assignment.partition)
     return None
@@ -178,15 +194,21 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
     where = replica.log_dir, replica.path
     if image.ended is not None:
         # It may have been assigned again after the unreadable record.
-        return refuse(*where, Why.REMOVAL_NOT_PROVEN, "an image that is whole", image.ended.found, "nothing is done")
+        return refuse(
+            *where,
+            Why.REMOVAL_NOT_PROVEN,
+            "a metadata log that is whole",
+            image.ended.found,
+            "nothing is done; name a whole one with --from",
+        )
     if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
         return None
-    return refuse_last_copy(*where, "nothing is done")
+    return refuse_last_copy(*where, "nothing is done: keep it until another broker is in the ISR")
 
 
 def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:
     """Return the refusal of a replica that no other online broker holds in sync."""
-    expected = "a replica in the ISR on another broker and log dir that answer"
+    expected = "another replica in the ISR, whose broker and log dir are online"
     return refuse(log_dir, path, Why.LAST_COPY, expected, "no such replica: this may be the last copy", fix)
 
 

@@ -66,7 +66,7 @@ class Capture:
     delay_ms: int | None
     """``None``: held."""
     why: str
-    """Why it is held, or how long it is kept."""
+    """Why it is held; if it has a deadline, from when on it is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
             Why.UNEXPECTED_ENTRY,
             expected,
             ", ".join(replica.unexpected_entries),
-            "inspect it and move it away",
+            "inspect what is named, and move it away",
         )
     if room is None:
         expected = "a log dir that answers, with a work root"
@@ -130,7 +130,7 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
             Why.NO_WORK_ROOT,
             expected,
             "a log dir without a work root",
-            "logdirctl init makes one; or mount the disk",
+            "if its disk is not mounted, mount it; else logdirctl init makes a work root",
         )
     return _against_room(replica, room)
 
@@ -157,9 +157,9 @@ def _action(request: CaptureRequest, replica: Replica) -> Capture:
     if replica.kind is Kind.STRAY:
         return Capture(replica=replica, delay_ms=None, why="held: no broker removes a -stray")
     if parts is None or parts.is_truncated:
-        return Capture(replica=replica, delay_ms=None, why="held: Kafka cut its name, and nothing says its topic")
+        return Capture(replica=replica, delay_ms=None, why="held: Kafka cut its name, and its topic is not known")
     if request.is_held:
-        return Capture(replica=replica, delay_ms=None, why="held: without a deadline, as was asked")
+        return Capture(replica=replica, delay_ms=None, why="held: without a deadline, as the operator requests")
     return Capture(
         replica=replica, delay_ms=request.delays.delay_ms(parts.topic), why="kept once its broker has removed it"
     )

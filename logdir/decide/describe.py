@@ -72,13 +72,13 @@ class Described:
     first_offset: int | None = None
     problems: tuple[str, ...] = ()
     in_image: Partition | None = None
-    """The image's data of its partition."""
+    """Its partition in the image; ``None``: there is no image, or the partition is not in it."""
     is_tiered: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One partition of an image."""
+    """One partition of an image, with its topic."""
 
     ref: ReplicaRef
     of: Topic
@@ -145,13 +145,13 @@ def partitions(image: Image) -> tuple[Listed, ...]:
 
 
 def missing_problem(one: Described) -> Problem:
-    """Return the problem of a missing replica."""
+    """Return the problem of a replica that is ``MISSING``."""
     return Problem(
         Why.REPLICA_MISSING.value,
         str(one.ref),
         "a directory on one of the disks: the cluster assigns it here",
         "no directory on a disk that answers",
-        "find it before a broker starts, which would make it again, empty",
+        "find the directory before the broker starts, which would make it again, empty",
     )
 
 

@@ -58,8 +58,8 @@ def topic_of(image: Image, name: str) -> NewTopic:
 
 
 def no_topic(cluster: ClusterState, name: str) -> Problem:
-    """Return the problem for which ``image_naming`` found no image."""
-    expected = f"a topic {name} with an id, in what the cluster says"
+    """Return why ``image_naming`` found no image that contains a topic."""
+    expected = f"the topic '{name}' with an id in the cluster metadata"
     images = cluster.images
     if not images and cluster.blind is not None:
         blind = cluster.blind

@@ -57,7 +57,7 @@ _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, Assignm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileRequest:
-    """The input of a reconcile."""
+    """What a reconcile is decided from, apart from the disks."""
 
     image: Image
     now: Instant
@@ -66,9 +66,9 @@ class ReconcileRequest:
     """Creation time (wall clock) of live replicas, by log dir and path; a replica without one is not changed."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     protected: tuple[str, ...] = ()
-    """Topic globs."""
+    """Globs of topics whose replicas are never staged."""
     record: tuple[Count, ...] | None = None
-    """From ``staging_limit.highest``; ``None`` holds everything."""
+    """Stagings so far, from ``staging_limit.highest``; ``None``: not known, so that all wait for a confirmation."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
     """Whether an operator has confirmed going over the staging limit."""
@@ -87,14 +87,14 @@ class ReconcilePlan:
     holds_purges: bool = False
     """Whether nothing may be purged until an operator has checked."""
     record: tuple[Count, ...] | None = None
-    """To be made durable in every work root before the first staging; ``None``: write nothing."""
+    """Counts of stagings, to be made durable in every work root before the first one; ``None``: write nothing."""
     braked: Problem | None = None
     waiting: tuple[StageReplica, ...] = ()
     """Stagings that wait for an operator's confirmation."""
     unseen: tuple[Problem, ...] = ()
     """Unreadable log dirs: replicas on them are neither confirmed nor staged (A27)."""
     last_applied: ControllerFile | None = None
-    """To be made durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
+    """The position to make durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
 
     @property
     def is_whole(self) -> bool:
@@ -243,7 +243,13 @@ def _against_giving(
     expected = "a replica without partition.metadata, and a request that gives it an id"
     if not request.image.assigns_ids:
         # Not a stray for that reason alone (design §11).
-        return refuse(*where, Why.ID_CONFLICT, expected, "an image that is no request", "repair it from the cluster")
+        return refuse(
+            *where,
+            Why.ID_CONFLICT,
+            expected,
+            "an image that is no request",
+            "compare the replica with the cluster metadata",
+        )
     if BROKEN_ID in replica.problems:
         return refuse(
             *where, Why.PARTITION_METADATA_BROKEN, expected, "a partition.metadata that is broken", "repair it first"
@@ -254,11 +260,15 @@ def _against_giving(
     twins = [one for one in known.replicas(wanted, Kind.LIVE, Kind.FUTURE) if one is not replica]
     if twins:
         found = " and ".join(f"{one.log_dir}/{one.path}" for one in twins)
-        return refuse(*where, Why.LIVE_REPLICA_EXISTS, "one replica of its name", f"also {found}", "look at both")
+        return refuse(
+            *where, Why.LIVE_REPLICA_EXISTS, "one replica of its name", f"also {found}", "compare both directories"
+        )
     staged = [one for one in known.staged(wanted, Kind.STAGED, Kind.PURGING) if one.ref.topic_id == wanted.topic_id]
     if staged:
         found = " and ".join(one.place for one in staged)
-        return refuse(*where, Why.STALE_TOPIC_ID, "an id that was not staged here before", found, "look at both")
+        return refuse(
+            *where, Why.STALE_TOPIC_ID, "an id that was not staged here before", found, "compare both directories"
+        )
     return against_age(request.image, replica, request.births)
 
 

@@ -52,12 +52,12 @@ class StageReplica:
 
     @property
     def reason(self) -> Reason:
-        """Return the reason."""
+        """Return why it is staged."""
         return self.stage.marker.reason
 
     @property
     def evidence(self) -> Evidence:
-        """Return the evidence."""
+        """Return what is known about whether the replica is still wanted."""
         return self.stage.marker.evidence
 
     @property

@@ -20,7 +20,7 @@ FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-
 READ_ONLY = "no command changes it: name a topic instead"
 """Fix for the metadata log of the quorum."""
 CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
-"""Fix for several staged copies."""
+"""Fix for a restore that several staged copies match."""
 INTERNAL = "__*"
 """Topics in which brokers keep data that all clients rely on."""
 _UNTOUCHED_FIXES = {
@@ -36,7 +36,7 @@ UNTOUCHED = frozenset(_UNTOUCHED_FIXES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One item that is not done, and why."""
+    """One item that a decision leaves unchanged, and why."""
 
     log_dir: str
     path: str
@@ -89,7 +89,7 @@ def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Pro
     Args:
         log_dir: As configured.
         path: Path of the replica, relative to the log dir.
-        problems: As in an inventory.
+        problems: Slugs of its problems, as in an inventory.
     """
     found = sorted(UNTOUCHED.intersection(problems))
     if not found:
@@ -127,7 +127,7 @@ def not_formatted(one: LogDirFacts) -> Problem | None:
         f"{one.log_dir}/{META_PROPERTIES}",
         "a file that names cluster and node",
         "no such file, or one that names neither: no broker starts on it",
-        "kafka-storage format, or mount the right disk",
+        "mount the right disk; format a new one with kafka-storage format",
     )
 
 

@@ -43,7 +43,7 @@ class Selectable(Protocol):
 
     @property
     def ref(self) -> ReplicaRef:
-        """By what it is known."""
+        """The topic, topic id and partition that are compared with a selector."""
 
 
 _T = TypeVar("_T", bound=Selectable)
@@ -51,7 +51,7 @@ _T = TypeVar("_T", bound=Selectable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """One reading of a selector."""
+    """One reading of a selector, and what an item must have to match it."""
 
     reading: Reading
     topic: str | None = None
@@ -166,9 +166,9 @@ def select(selector: Selector, items: Iterable[_T]) -> tuple[_T, ...]:
                 Problem(
                     "config-error",
                     selector.text,
-                    "a selector that means one thing",
-                    f"something as {both}",
-                    "put name:, part: or id: before it",
+                    "a selector with one matching reading",
+                    f"matches of it as {both}",
+                    "put name:, part: or id: before the selector",
                 ),
             )
         )

@@ -67,11 +67,11 @@ class StageRequest:
     is_held: bool = False
     """Whether to stage without a deadline."""
     protected: tuple[str, ...] = ()
-    """Topic globs."""
+    """Globs of topics whose replicas are refused."""
     tiered_topics: frozenset[str] = frozenset()
     """Topics with remote storage according to the cluster."""
     record: tuple[Count, ...] | None = None
-    """From ``staging_limit.highest``; ``None`` holds everything."""
+    """Stagings so far, from ``staging_limit.highest``; ``None``: not known, so that all wait for a confirmation."""
     percent: int = staging_limit.DEFAULT_PERCENT
     is_confirmed: bool = False
     """Whether an operator has confirmed going over the staging limit."""
@@ -109,7 +109,7 @@ class StagePlan:
     """In the order of the log dirs, then of paths; empty if ``braked``."""
     refusals: tuple[Refusal, ...]
     record: tuple[Count, ...] | None
-    """To be made durable in every work root before the first action; ``None``: write nothing."""
+    """Counts of stagings, to be made durable in every work root before the first one; ``None``: write nothing."""
     braked: Problem | None = None
     """The problem if the staging limit is exceeded; an operator may confirm it."""
     waiting: tuple[Stage, ...] = ()
@@ -144,7 +144,7 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
                     Why.NOT_FOUND,
                     "a partition directory",
                     "no such directory",
-                    "look again: logdirctl describe",
+                    "logdirctl describe lists the replicas on all disks",
                 )
             )
             continue
@@ -202,8 +202,8 @@ def stage_one(request: StageRequest, known: ReplicaIndex, one: LogDirFacts, repl
     Args:
         request: The request; its selection is ignored.
         known: Index of the replicas on all disks.
-        one: The log dir.
-        replica: A replica in that log dir.
+        one: The log dir of the replica.
+        replica: The replica.
     """
     refusal = (
         refuse_quarantined(replica.log_dir, replica.path, one.quarantined)
@@ -237,7 +237,7 @@ def _against_assignment(request: StageRequest, replica: Replica, shared: Shared)
             return refuse(
                 *where,
                 Why.ASSIGNMENT_UNKNOWN,
-                f"a source that says whether {what} is assigned here",
+                f"a source that shows whether {what} is assigned here",
                 shared.found,
                 f"{LATER[Sharing.UNKNOWN]}; {remedy(request.cluster, 'name a source with --from')}, "
                 f"or add --even-if-unknown",
@@ -249,7 +249,9 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
     where = replica.log_dir, replica.path
     match request.evidence:
         case Present():
-            return refuse(*where, Why.ASSIGNED_HERE, "a replica that is not assigned here", "the cluster wants it")
+            return refuse(
+                *where, Why.ASSIGNED_HERE, "a replica that is not assigned here", "the cluster assigns it here"
+            )
         case Unknown():
             return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not assigned here", "no evidence")
         case Removed():
@@ -262,7 +264,7 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
                 Why.REMOVAL_NOT_PROVEN,
                 "proof of removal for a deadline",
                 "mere absence",
-                "stage it without one",
+                "stage it without a deadline",
             )
 
 
@@ -275,14 +277,16 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     if replica.inode is None:
-        return refuse(*where, Why.CHANGED, "a replica that was scanned", "a replica that appeared since", "look again")
+        return refuse(
+            *where, Why.CHANGED, "a replica that was scanned", "a replica that appeared since", "run the command again"
+        )
     if replica.unexpected_entries:
         problem = Problem(
             Why.UNEXPECTED_ENTRY.value,
             f"{replica.log_dir}/{replica.path}/{replica.unexpected_entries[0]}",
             "a regular file, as all in a partition directory",
             "something else",
-            "inspect it and move it away; the replica is held until then",
+            "inspect it and move it away; until then the replica is not staged",
         )
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.UNEXPECTED_ENTRY, problem=problem)
     if replica.ref.topic is None:
@@ -291,7 +295,7 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
             Why.TOPIC_NAME_UNKNOWN,
             "a topic name in partition.metadata",
             "no topic name",
-            "write the true name back first",
+            "write the true topic name back first",
         )
     if not fits_staged(replica.ref.topic_id, replica.ref.topic, replica.ref.partition):
         problem = Problem(

@@ -37,7 +37,7 @@ STRONG = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingVolume:
-    """What one decision would stage."""
+    """How much one decision would stage, by what evidence."""
 
     partitions: int
     topics: int
@@ -184,7 +184,7 @@ def _against(
             Why.STAGING_LIMIT_UNKNOWN.value,
             SETTING,
             "a staging-limit.json in every work root",
-            "one missing or unreadable",
+            "one that is missing or unreadable",
             fix,
         )
     if volume.whole_topics and not is_strong(volume.evidence):
@@ -204,7 +204,7 @@ def _against(
             Why.OVER_STAGING_LIMIT.value,
             SETTING,
             f"at most {allowed} partitions staged within 24 hours ({percent} %), or one topic",
-            f"{volume.partitions} more after {before}",
+            f"{before} staged already, and {volume.partitions} more to stage",
             fix,
         )
     return None

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from logdir.formats.own.heartbeat_file import Heartbeat
 
 RETURNED_MS = 60 * 60 * 1000
-"""More lag than any interrupted command can cause."""
+"""The lag from which on a disk is stale: more than any interrupted command can cause."""
 
 
 def returned(heartbeats: Mapping[str, Heartbeat | None]) -> Mapping[str, int]:

@@ -79,27 +79,27 @@ class Stray:
     undo_until_ms: int | None = None
     """If reconcile staged it now: until when that could certainly be undone."""
     is_tiered: bool = field(default=False, metadata={"json": "tiered"})
-    """Its local log is not the whole topic (A33)."""
+    """Whether its log lies on this disk in part only: the rest is in remote storage (A33)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayView:
-    """The strays by one image."""
+    """The strays of one broker by one image, with what was not judged, and why."""
 
     strays: tuple[Stray, ...] = ()
     """By log dir, then in the order of the scan."""
     refused: Problem | None = None
-    """Why the image says nothing about these disks; then there are no strays."""
+    """Why the image was not used for these disks; then there are no strays."""
     unplaced: Problem | None = None
     """Why otherwise proven strays are not proven: the image may be outdated (A20, A43)."""
     uncommitted: Problem | None = None
     """Why nothing is proven: no part of the image's log is known to be committed."""
     braked: Problem | None = None
-    """The problem for which reconcile would wait for an operator."""
+    """Why reconcile would stage none of them until an operator confirms it, by the rules of the staging limit."""
     unseen: tuple[Problem, ...] = ()
     """Log dirs that could not be read: their directories are not listed (A27)."""
     passed_over: tuple[Refusal, ...] = ()
-    """Log dirs that were not compared."""
+    """Log dirs that were not compared with the image, and why."""
 
 
 _CLAIMED: Final = frozenset((AssignmentState.WANTED, AssignmentState.ZERO_ID, AssignmentState.NO_ID))
@@ -108,7 +108,7 @@ _IN_DOUBT: Final = frozenset((
     Why.REPLICA_TOO_YOUNG, Why.LAST_COPY, Why.ID_CONFLICT, Why.STALE_TOPIC_ID,
     Why.REMOVAL_NOT_PROVEN, Why.NO_EVIDENCE, Why.ASSIGNED_HERE,
 ))  # fmt: skip
-"""Refusals that concern the proof; the others concern the directory."""
+"""Refusals that leave the removal itself in doubt; the others only forbid changing the directory."""
 _ANY_AGE_MS: Final = 2**63
 _TRUNCATED: Final = "name-truncated"
 _DAMAGED: Final = frozenset(("partition-metadata-broken", "unreadable"))
@@ -130,7 +130,7 @@ def unclaimed(image: Image, facts: Sequence[LogDirFacts]) -> tuple[Replica, ...]
 
 
 def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest: Image | None = None) -> StrayView:
-    """Return the strays by the metadata.
+    """Return the strays of a broker by the image of a request.
 
     Args:
         request: As for reconcile; ``births`` also for directories that are not live. A ``LOCAL`` image proves nothing.
@@ -170,7 +170,7 @@ def view_unsaid(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> Stra
     """Return all directories of readable log dirs as *unknown*, if the cluster metadata cannot be read.
 
     Args:
-        request: As of ``view_strays``; its image says nothing.
+        request: As of ``view_strays``; its image is empty.
         facts: As of ``view_strays``.
     """
     judge = _Judge(request, facts, ReconcilePlan(actions=(), refusals=()), None, None)
@@ -185,7 +185,7 @@ def _uncommitted(image: Image) -> Problem | None:
     if image.certainty is not Certainty.LOCAL:
         return None
     expected = "a snapshot, or the high watermark of the quorum"
-    found = f"neither: up to offset {image.offset} it is read as it lies, and proves nothing"
+    found = f"neither: the log was read up to offset {image.offset}, and proves nothing without one"
     return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
 
 
@@ -212,7 +212,7 @@ def _may_be_stray(image: Image, replica: Replica) -> bool:
 
 
 class _Judge:
-    """Judges each directory in turn."""
+    """Judges one directory after the other: whether it is a stray, and how far that is proven."""
 
     def __init__(
         self,
@@ -278,7 +278,7 @@ class _Judge:
     def _unknown(self, replica: Replica, assignment: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
         missing = refuse(
-            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "use another source with --from"
+            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "name another source with --from"
         )
         return replace(self._row(replica, assignment, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
@@ -317,7 +317,7 @@ class _Judge:
     def _future(self, replica: Replica, assignment: Assignment) -> Stray:
         if assignment.state is AssignmentState.NOT_COVERED:
             return self._unknown(replica, assignment)
-        expected, found = "a live replica", "a copy that a broker was making, of a partition it is not given"
+        expected, found = "a live replica", "a -future copy of a partition that is not assigned here"
         missing = refuse(replica.log_dir, replica.path, Why.FUTURE_REPLICA_EXISTS, expected, found, FINISH_MOVE)
         row = self._row(replica, assignment, State.UNPROVEN)
         # A broker may promote this copy although its partition is removed (A13).
@@ -341,17 +341,17 @@ class _Judge:
         if self._image.certainty is Certainty.LOCAL:
             return replace(self._row(replica, assignment, _unsure(replica)), missing=self._unplaced)
         expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker staged"
-        fix = "keep the broker stopped, and compare it with the other replicas before it is removed"
+        fix = "keep the broker stopped, and compare this directory with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"
-            fix = f"read {self._unread} first: the live replica may lie there"
+            fix = f"mount or repair {self._unread} first: the live replica may lie there"
         missing = refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, fix)
         return replace(self._row(replica, assignment, State.WANTED), missing=missing.problem)
 
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
         """Return the stray for a replica that the committed log assigns here and the uncommitted end does not."""
         expected = "a high watermark of the quorum that covers the end of the log"
-        found = f"not known since offset {self._image.offset}: wanted by then, and behind it {later.state.value}"
+        found = f"not known since offset {self._image.offset}: assigned here by then, {later.state.value} behind it"
         missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _TELL_QUORUM)
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)
@@ -365,10 +365,11 @@ class _Judge:
         row = self._row(replica, assignment, State.PROVEN)
         if isinstance(assignment.evidence, Present):
             twins = self._live_of(replica)
-            found = f"the cluster wants it, and {twins[0].log_dir}/{twins[0].path} is live"
+            found = f"the cluster assigns it here, and {twins[0].log_dir}/{twins[0].path} is live"
             expected = "an id that is gone from this node"
             return self._refused(
-                row, refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, "compare both")
+                row,
+                refuse(replica.log_dir, replica.path, Why.ASSIGNED_HERE, expected, found, "compare both directories"),
             )
         candidate = candidate_for(self._image, one, replica, assignment)
         if candidate is None or candidate.is_held:
@@ -389,5 +390,5 @@ def _unsure(replica: Replica) -> State:
 
 
 def _without_proof(evidence: Evidence) -> Evidence:
-    """Reduce evidence that is not judged to mere absence."""
+    """Return *absent* instead of *removed*, for a directory whose removal is not judged; other evidence as it is."""
     return Absent(as_of_ms=evidence.as_of_ms) if isinstance(evidence, Removed) else evidence

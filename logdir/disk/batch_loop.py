@@ -4,7 +4,8 @@ The loop always ends, whatever its callables return. Each turn removes at least 
 loop stops and reports every remaining item as undecided. A turn carries out at most as many steps as there were items
 when it began. So n items take at most n turns, and each turn takes the locks once.
 
-Not here: which locks are taken, what is decided and done, what is printed (all the caller's).
+Not here: holding Kafka's locks, and ending a batch after two seconds (``service.log_dirs.kafka_locks``); which locks a
+command takes, what is decided and done, what is printed (all the caller's).
 
 Spec: design §2 law 4, §5 "One batch loop"; attacks A22, A38.
 """
@@ -27,13 +28,13 @@ R = TypeVar("R")
 
 
 class Held(Protocol):
-    """The hold of one turn: Kafka's locks, or only the permission to go on."""
+    """What a turn holds: Kafka's locks, or, for a command that takes none, only the permission to go on."""
 
     def require_held(self) -> None:
         """Return if changes are still allowed; called before each step. Raises ``LogDirError``."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
-        """Return whether the turn ends after this step."""
+        """Return whether the turn must end after the step that was just carried out."""
 
 
 def _no_steps() -> Iterable[Callable[[], Mapping[K, R]]]:

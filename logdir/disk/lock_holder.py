@@ -30,12 +30,12 @@ _FLOCK = struct.Struct("hhqqi4x")
 
 
 def whole_file(kind: int) -> bytes:
-    """Return the ``fcntl`` argument for a lock of a whole file."""
+    """Return the ``struct flock`` that ``fcntl`` takes for a lock of a whole file; ``kind``: ``F_WRLCK``."""
     return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
 def named(pid: int) -> str:
-    """Return pid and name of a process, for messages."""
+    """Return a process as ``pid 123 (java)``, for messages; without the name if it cannot be read."""
     try:
         return f"pid {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except (OSError, ValueError):
@@ -43,7 +43,9 @@ def named(pid: int) -> str:
 
 
 def _pid_by_descriptor(inode: int) -> int | None:
-    """Find the process that holds an open-file-description lock; ``F_OFD_GETLK`` reports no pid."""
+    """Return the pid of the process that holds an open-file-description lock, for which the kernel reports no pid;
+    ``None`` if ``/proc`` shows none.
+    """
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             for descriptor in (process / "fdinfo").iterdir():
@@ -87,7 +89,7 @@ def is_ending(descriptor: int, waited_ms: int) -> bool:
 
 
 def hanging_holder(descriptor: int) -> str | None:
-    """Return the killed process that still holds a lock because it sleeps in a disk call that does not return.
+    """Return the killed process, as ``pid 123 (java)``, that still holds a lock because its disk call does not return.
 
     A worker that was given up after ``--disk-timeout`` is such a process. ``None``: no process holds the lock, or a
     live one.
@@ -103,8 +105,8 @@ def hanging_holder(descriptor: int) -> str | None:
 
 
 def _state(pid: int) -> tuple[str, int, bool]:
-    """Return state and flags of a process, and whether a SIGKILL is pending. Raises ``OSError`` if the process has
-    ended.
+    """Return state letter and flags of a process from ``/proc``, and whether a SIGKILL is pending. Raises ``OSError``
+    if the process has ended.
     """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
@@ -112,7 +114,7 @@ def _state(pid: int) -> tuple[str, int, bool]:
 
 
 def suspect_held(log_dir: str, who: str) -> LogDirSuspectError:
-    """Return the error of a SUSPECT log dir: a killed process still holds its lock."""
+    """Return the error of a SUSPECT log dir whose lock the killed process ``who`` still holds."""
     return LogDirSuspectError(
         log_dir,
         expected="a lock that no killed process holds",

@@ -1,12 +1,14 @@
-"""The two locks of a log dir: Kafka's ``.lock``, held around changes, and our ``owner.lock``, held for life.
+"""The two locks of a log dir: Kafka's ``.lock``, taken for each batch, and our ``owner.lock``, kept until the process
+ends its work there.
 
 Both are open-file-description locks: they conflict with a JVM's locks in both directions and survive when another part
 of this process opens and closes the file. ``flock`` is never used: Kafka does not see it. Kafka 3.8 and newer removes
 ``.lock`` when it stops, so a lock may be on a file that has lost its name. Therefore the inodes of name and descriptor
 are compared after locking, and again before each batch.
 
-Not here: whether anything may be changed while a broker runs (``decide``); the locks of all log dirs of a broker, and
-how long they are held (``service.log_dirs.kafka_locks``).
+Not here: whether anything may be changed while a broker runs (``decide``); taking Kafka's locks of all log dirs of a
+broker together, and releasing them after two seconds. service/log_dirs/kafka_locks.py keeps that limit; only its value,
+``BATCH_MS``, is defined here.
 
 Spec: design §2 law 4; kafka-behaviour §2.4, §10.2; reliability §5 "Locks"; attacks A19, A22, A23, A31, A32.
 """
@@ -49,15 +51,19 @@ from logdir.paths import KAFKA_LOCK, OWNER_LOCK
 from logdir.refusal_slug import Why
 
 BATCH_MS = 2 * 1000
-"""Longest hold of Kafka's locks: a broker that starts meanwhile fails (attacks A22)."""
+"""How long Kafka's locks are held at most, in milliseconds: a broker that starts meanwhile fails (attacks A22).
+``service.log_dirs.kafka_locks`` ends a batch after that.
+"""
 
 _NO_SUCH_LOCKS = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK})
 _TRIES = 16
-"""Attempts to lock a file that keeps its name; a stopping broker removes its lock file only once."""
+"""How often a lock file that lost its name before it was locked is opened again; a stopping broker removes its own only
+once.
+"""
 
 
 class HeldLock:
-    """A lock that is held. Releasing it leaves the file in place."""
+    """A file lock that this process holds until ``release``, which leaves the lock file in place."""
 
     name: ClassVar[str]
 
@@ -84,18 +90,18 @@ class HeldLock:
         return f"{self._directory.path}/{self.name}"
 
     def still_held(self) -> bool:
-        """Whether the name still leads to the locked file; to be called before each batch."""
+        """Whether the name of the lock file still leads to the file that is locked; to be called before each batch."""
         return self._descriptor >= 0 and _has_name(self._directory, self.name, self._descriptor)
 
     def require_held(self) -> None:
-        """Return if ``still_held``.
+        """Return if the name of the lock file still leads to the file that is locked.
 
         Raises:
             LogDirReplacedError: the name leads to another file: nothing may be changed under this lock any more.
         """
         if not self.still_held():
             raise LogDirReplacedError(
-                self.path, expected="the file we locked", found="another file, or no file", fix="start again"
+                self.path, expected="the file we locked", found="another file, or no file", fix="run the command again"
             )
 
     def release(self) -> None:
@@ -156,9 +162,9 @@ def _take(directory: HostDirectory, name: str, *, make: bool) -> tuple[int, bool
     raise RefusedError(
         f"{directory.path}/{name}",
         why=Why.LOCK_FILE_REPLACED,
-        expected="a file that stays",
-        found="one replaced again and again",
-        fix="try again",
+        expected="a lock file that keeps its name",
+        found="a file that was replaced at every attempt to lock it",
+        fix="find the process that replaces it, then run the command again",
     )
 
 
@@ -188,7 +194,7 @@ class KafkaLock(HeldLock):
             os.close(descriptor)
         raise LockHeldError(
             f"{log_dir.path}/{cls.name}",
-            expected="nobody to hold it",
+            expected="no process that holds it",
             found=who,
             fix="stop the broker, or wait until it has stopped",
         )
@@ -207,7 +213,7 @@ def no_owner_lock(work_root: str) -> NoWorkRootError:
     """Return the error of a work root without its ``owner.lock``."""
     return NoWorkRootError(
         f"{work_root}/{OWNER_LOCK}",
-        expected="the file of a whole work root",
+        expected="the lock file that every whole work root has",
         found="no such file",
         fix="stop the broker, then logdirctl init puts it back",
     )
@@ -277,7 +283,8 @@ def take_kafka_lock_of(disk: HostDisk, log_dir: str, work: Directory | None) -> 
     Args:
         disk: The file systems of this host.
         log_dir: Absolute path as configured.
-        work: Its work root, if any; on a full disk its reserve makes room for the lock file.
+        work: The work root of that log dir, whose reserve makes room for the lock file on a full disk; ``None``: it has
+            none.
 
     Returns:
         The lock; the caller releases it, then closes ``lock.directory``.

@@ -25,7 +25,7 @@ _NO_ADOPTIONS = RecoveredAdoptions(finished=(), withdrawn=(), troubled=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """The result of a recovery."""
+    """The result of the crash recovery of a broker: its adoptions first, then each log dir by itself."""
 
     adoptions: RecoveredAdoptions
     open_dirs: tuple[tuple[str, Recovered], ...]
@@ -55,10 +55,10 @@ def recover_broker(
         open_dirs: Log dirs of one broker, all open for changes.
         is_whole: Whether these are all log dirs of the broker.
         map_os_errors: Returns, for a log dir, the context that translates its ``OSError``.
-        run_at: Runs the recovery of one log dir.
+        run_at: Calls the recovery it is given with one open log dir, and returns the result; default: in this process.
 
     Returns:
-        The result of the recovery.
+        What was finished or undone, and what was left unchanged.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or a disk is sick.

@@ -1,4 +1,4 @@
-"""Crash recovery of one log dir, from directory names only.
+"""Crash recovery of one log dir, from directory names and markers.
 
 A live directory with a marker was never staged: recovery removes the marker, also if a broker has since renamed the
 directory (``-delete``, ``-stray``). A directory under ``incoming/`` without ``.ready`` is an unfinished copy whose
@@ -56,9 +56,9 @@ class Recovered:
     """The result of recovering one log dir; paths are relative to the log dir or work root."""
 
     unmarked: tuple[str, ...]
-    """Replicas whose staging never happened: live, or since renamed by a broker."""
+    """Replicas that lost the marker of a staging that never happened: live, or since renamed by a broker."""
     dropped: tuple[str, ...]
-    """Unfinished copies that were removed."""
+    """Unfinished copies under ``incoming/`` that were removed."""
     troubled: tuple[Problem, ...]
     """Entries that could not be read or held something unexpected, by absolute path; they are unchanged."""
 
@@ -67,7 +67,7 @@ def recover(open_dir: OpenLogDir) -> Recovered:
     """Finish or undo interrupted operations in one log dir; the owner lock and every lock of the broker are held.
 
     Returns:
-        The result of the recovery.
+        What was removed, and what was left unchanged.
 
     Raises:
         ReadOnlyDiskError: a sync failed, or the disk is sick.

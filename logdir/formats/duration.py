@@ -20,11 +20,11 @@ LOOKS_LIKE: Final = "a duration as 4h, 30m, 90s, 14400000ms or plain millisecond
 
 
 class Duration(NamedTuple):
-    """A duration."""
+    """A duration that was parsed from text."""
 
     ms: int
     has_unit: bool
-    """Whether the text had a unit."""
+    """Whether the text had a unit; ``False``: plain milliseconds."""
 
 
 def parse(text: str) -> Duration:
@@ -42,6 +42,6 @@ def parse(text: str) -> Duration:
 
 
 def render(ms: int) -> str:
-    """Return a duration with the largest unit that leaves a whole number; ``parse`` reads it."""
+    """Return a duration as text, in the largest of h, m, s and ms that leaves a whole number; ``parse`` reads it."""
     unit = next((unit for unit, size in _UNITS.items() if ms and ms % size == 0 and unit != "d"), "ms")
     return f"{ms // _UNITS[unit]}{unit}"

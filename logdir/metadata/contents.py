@@ -1,7 +1,7 @@
-"""Everything a metadata log says, for people to look at: configurations, quotas and access lists too.
+"""Everything in a metadata log, for people to look at: configurations, quotas and access lists too.
 
 An ``Image`` holds what decisions rest on, in little memory; this holds the fields of every record that still counts,
-and decides nothing. Where both speak of the same thing they say the same (a test compares them).
+and decides nothing. What both have is the same in both (a test compares them).
 
 Not here: reading files (``source``), how it is laid out as a tree (``tree``).
 
@@ -28,45 +28,45 @@ _Fields = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """One topic."""
+    """One topic: its name and its partitions."""
 
     name: str
     partitions: dict[int, PartitionRow] = field(default_factory=dict)
-    """By number; their ``topic_id`` is left empty."""
+    """By partition number; the ``topic_id`` in each row is left empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What counts after the records so far; its mappings are changed by ``ContentsFold`` alone."""
+    """The state after the records read so far; only ``ContentsFold`` changes its mappings."""
 
     topics: dict[bytes, Topic] = field(default_factory=dict)
-    """By id."""
+    """Topics by id."""
     names: dict[str, bytes] = field(default_factory=dict)
-    """Ids by name."""
+    """Topic ids by name."""
     brokers: dict[int, _Fields] = field(default_factory=dict)
-    """Fields of the registration, changes included."""
+    """Fields of the registration by broker id, with later changes applied."""
     controllers: dict[int, _Fields] = field(default_factory=dict)
     features: dict[str, int] = field(default_factory=dict)
     zk_migration_state: int | None = None
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
-    """By type and name of the resource."""
+    """Settings by type and name of their resource."""
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
-    """By entity: type and name of each part; no name: the default."""
+    """Quotas by entity: type and name of each of its parts; a name of ``None``: the default."""
     next_producer_id: int | None = None
     acls: dict[bytes, _Fields] = field(default_factory=dict)
     scram: dict[int, dict[str, _Fields]] = field(default_factory=dict)
-    """By mechanism and user."""
+    """Records of credentials by number of the mechanism, then by user."""
     tokens: dict[str, _Fields] = field(default_factory=dict)
 
 
 class ContentsFold:
-    """Contents being folded forward."""
+    """Folds record batches into ``contents``."""
 
     def __init__(self, origin: str) -> None:
-        """Begin with nothing.
+        """Start with empty contents.
 
         Args:
-            origin: What is read, for the errors.
+            origin: Path of the log or file that is read, for errors.
         """
         self.contents = Contents()
         self._origin = origin
@@ -96,19 +96,20 @@ class ContentsFold:
 
     @property
     def open_transaction(self) -> int | None:
-        """Offset of a transaction that began and did not end: what is in it does not count."""
+        """Offset at which a transaction began that has not ended: its records do not count; ``None``: none is open."""
         return self._transactions.open_since
 
     def add(self, rows: Iterable[tuple[int, Row]]) -> None:
-        """Fold the rows of a batch.
+        """Fold the rows of a record batch.
 
         Raises:
-            MalformedFileError: they contradict what was before. The fold is spent: begin again without this batch.
+            MalformedFileError: the rows contradict earlier ones. This fold cannot be used any more: start again without
+                the batch.
         """
         self._transactions.add(rows, 0)
 
     def _refuse(self, expected: str, found: str, offset: int) -> NoReturn:
-        raise self._refused(expected, f"{found} at {offset}")
+        raise self._refused(expected, f"{found} at offset {offset}")
 
     def _refused(self, expected: str, found: str) -> MalformedFileError:
         return MalformedFileError(self._origin, expected=expected, found=found)
@@ -127,14 +128,14 @@ class ContentsFold:
     def _topic(self, topic_id: bytes) -> Topic:
         known = self.contents.topics.get(topic_id)
         if known is None:
-            raise self._refused("a topic for each partition", f"none of id {TopicId(topic_id)}")
+            raise self._refused("a topic for each partition", f"no topic with id {TopicId(topic_id)}")
         return known
 
     def _change(self, row: PartitionChangeRow) -> None:
         partitions = self._topic(row.topic_id).partitions
         before = partitions.get(row.partition)
         if before is None:
-            raise self._refused("a partition for each change", f"none of {TopicId(row.topic_id)}_{row.partition}")
+            raise self._refused("a partition for each change", f"no partition {TopicId(row.topic_id)}_{row.partition}")
         is_led = row.leader != _UNCHANGED
         directories = before.directories if row.replicas is None else ()
         one = before._replace(
@@ -160,7 +161,7 @@ class ContentsFold:
         partitions[row.partition] = self._shared(one)
 
     def _shared(self, row: PartitionRow) -> PartitionRow:
-        """Return the row with its lists being those of others that are alike: there may be hundreds of thousands."""
+        """Return the row with equal lists of all rows kept once: there may be hundreds of thousands of rows."""
         share = self._lists.setdefault
         return row._replace(
             topic_id=b"",  # it stands under its topic
@@ -180,7 +181,7 @@ class ContentsFold:
     def _clear_elr(self, fields: _Fields) -> None:
         name = fields["topicName"]
         if name and name not in self.contents.names:
-            raise self._refused("a topic whose eligible leaders are cleared", f"none called {name}")
+            raise self._refused("a topic whose eligible leaders are cleared", f'no topic "{name}"')
         ids = [self.contents.names[name]] if name else list(self.contents.topics)
         for topic_id in ids:
             partitions = self.contents.topics[topic_id].partitions
@@ -274,7 +275,7 @@ class ContentsFold:
 
 
 def _ordered(fields: _Fields) -> _Fields:
-    """Return a registration with its maps in one order: a snapshot lists them in another than the log."""
+    """Return a registration with endpoints and features sorted by name: snapshot and log differ in their order."""
     by_name = {key: tuple(sorted(fields[key], key=lambda one: str(one["name"]))) for key in ("endPoints", "features")}
     return fields | by_name
 

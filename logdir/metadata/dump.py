@@ -1,7 +1,7 @@
 """What ``kafka-dump-log --cluster-metadata-decoder`` prints of a segment or snapshot, line for line, without a JVM.
 
-Where the stock tool dies of an exception, a problem is kept, and what lies behind is still shown as far as batches are
-framed. One batch at a time is in memory.
+Where ``kafka-dump-log`` ends with an exception, a problem is recorded, and what lies behind is still shown as far as
+record batches are framed. One batch at a time is in memory.
 
 Not here: which files (``service.metadata_dump``), walking them (``metadata_file``), what the records do to an image
 (``fold``, ``contents``).
@@ -45,24 +45,24 @@ _LABELS_SINCE_3_8: Final = frozenset((_LABELS["KRAFT_VERSION"], _LABELS["KRAFT_V
 _SINCE_3_8: Final = frozenset(
     number for number, kind in control.TYPES.items() if _LABELS.get(kind.name) in _LABELS_SINCE_3_8
 )
-"""The numbers of those control records."""
+"""Numbers of the control records that ``kafka-dump-log`` knows since 3.8."""
 _OF_3_7: Final = {"lastKnownElr": "lastKnownELR"}
 _MARKERS: Final = frozenset(("ABORT", "COMMIT"))
 
 
 class StockForm(Enum):
-    """Whose lines are printed, by the newest release looked at of those that print alike."""
+    """The form of the lines of ``kafka-dump-log``, named by the newest release that prints it."""
 
     OF_3_6 = "3.6"
-    """A leader change by its name alone; the control records of a dynamic quorum by their number."""
+    """A leader change is printed by its name alone, a control record of a dynamic quorum by its number."""
     OF_3_7 = "3.7"
-    """And of a partition's ``lastKnownElr`` the last word in capitals."""
+    """As 3.6, but ``lastKnownElr`` of a partition is printed as ``lastKnownELR``."""
     OF_3_9 = "3.9"
-    """Of these the leader change alone."""
+    """Of these only a leader change is printed by its name alone."""
     OF_4_1 = "4.1"
-    """What it says."""
+    """Every control record is printed with its fields."""
     OF_4_3 = "4.3"
-    """And without the metadata of a record a start block in front of its payload all the same."""
+    """As 4.1, but ``|`` stands before a payload even where the metadata of the record is left out."""
 
 
 _BEFORE_3_8: Final = frozenset((StockForm.OF_3_6, StockForm.OF_3_7))
@@ -75,11 +75,11 @@ _FORMS: Final = {
     "4.3": StockForm.OF_4_3,
 }
 RELEASES: Final = tuple(_FORMS)
-"""Those whose lines are known, the newest last."""
+"""Kafka releases whose form of lines is known, the newest last."""
 
 
 def form_of(release: str) -> StockForm | None:
-    """Return whose lines a release prints, ``None`` if that is not known.
+    """Return the form of the lines that a Kafka release prints; ``None``: not known.
 
     >>> form_of("3.7.2"), form_of("4.0"), form_of("2.8")
     (<StockForm.OF_3_7: '3.7'>, <StockForm.OF_3_9: '3.9'>, None)
@@ -89,43 +89,43 @@ def form_of(release: str) -> StockForm | None:
 
 
 class ShownRecord(NamedTuple):
-    """One record, or why it is none."""
+    """One record as it is printed, or why it cannot be decoded."""
 
     record: Record
     label: str | None
-    """Of a control record how stock introduces it; ``None`` of any other."""
+    """What ``kafka-dump-log`` prints before a control record; ``None``: it is a metadata record."""
     value: dict[str, Any] | None
-    """As Kafka's own JSON."""
+    """Its content in Kafka's own JSON; ``None``: it cannot be decoded, or is the marker of a transaction."""
     said: str
-    """In place of a value: what is known of it without one."""
+    """What is printed where there is no value; of a control record its type."""
 
 
 class Dump:
-    """One file being dumped; ``problems`` and ``gaps`` are whole when all was given."""
+    """The dump of one file; ``problems`` and ``gaps`` are complete once all lines or batches were yielded."""
 
     def __init__(self, file: MetadataFile, *, form: StockForm = StockForm.OF_4_3) -> None:
-        """Begin.
+        """Prepare the dump; nothing is read yet.
 
         Args:
-            file: Opened; walked once.
-            form: Whose lines are printed.
+            file: The open file; it is walked once.
+            form: The form of the lines.
         """
         self._file, self._form = file, form
         self._name = os.path.basename(file.path)
         self._last_offset = -1
         self._is_corrupt = False
         self.problems: list[Problem] = []
-        """The first of each kind; ``unreadable`` counts."""
+        """The first problem of each slug; ``unreadable`` counts all."""
         self.unreadable = 0
-        """Records or rests of batches that could not be read."""
+        """Number of records, batches and rests of batches that have a problem."""
         self.gaps: list[tuple[int, int]] = []
-        """Offsets that follow each other without being neighbours; the first hundred."""
+        """Pairs of offsets that follow each other although others lie between them; the first hundred."""
 
     def lines(self, *, skip_record_metadata: bool = False) -> Iterator[str]:
-        """Yield what stock prints after ``Dumping FILE``, without line ends.
+        """Yield the lines that ``kafka-dump-log`` prints after ``Dumping FILE``, without line ends.
 
         Raises:
-            OSError: the disk does not give it.
+            OSError: the file cannot be read.
         """
         bare = "|" if self._form is StockForm.OF_4_3 else ""
         yield from self._title()
@@ -144,10 +144,10 @@ class Dump:
             yield f"Found {self.trailing_bytes} invalid bytes at the end of {self._name}"
 
     def batches(self) -> Iterator[DumpedBatch]:
-        """Yield every batch with its records.
+        """Yield every record batch with its records.
 
         Raises:
-            OSError: the disk does not give it.
+            OSError: the file cannot be read.
         """
         for walked in self._batches():
             batch = walked.batch
@@ -156,7 +156,7 @@ class Dump:
 
     @property
     def trailing_bytes(self) -> int:
-        """Bytes behind the last batch that was given; 0 also where something that is no batch ended the reading."""
+        """Number of bytes behind the last batch that was yielded; 0 also where damage ended the walk."""
         return 0 if self._is_corrupt else self._file.size - self._file.end
 
     def _title(self) -> Iterator[str]:
@@ -175,8 +175,8 @@ class Dump:
                         Problem(
                             "corrupt-batch",
                             f"{self._file.path} at byte {walked.batch.position + 17}",
-                            "a checksum that holds",
-                            f"{walked.batch.crc:08x}, which does not",
+                            "a checksum that fits the bytes",
+                            f"{walked.batch.crc:08x}, which does not fit",
                         )
                     )
                 yield walked
@@ -185,9 +185,15 @@ class Dump:
             self._note(error.problem())
         if self.trailing_bytes:
             left = self.trailing_bytes
-            fix = "a running broker may be writing it: dump again; else it is cut off"
+            fix = "if a broker runs, it may be writing the file: run logdirctl metadata dump again; else it is cut off"
             self._note(
-                Problem("malformed-file", self._file.path, "whole batches to its end", f"{left} bytes more", fix)
+                Problem(
+                    "malformed-file",
+                    self._file.path,
+                    "whole batches to its end",
+                    f"{left} bytes behind the last whole one",
+                    fix,
+                )
             )
 
     def _records(self, batch: Batch) -> Iterator[ShownRecord]:

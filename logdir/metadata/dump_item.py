@@ -1,4 +1,4 @@
-"""Batches and records of a dump, under the names that the stock decoder prints.
+"""Batches and records of a dump, under the names that ``kafka-dump-log`` prints.
 
 Not here: how they are read and printed as lines (``dump``).
 
@@ -23,18 +23,18 @@ class DumpedRecord:
     sequence: int
     header_keys: tuple[str, ...] = field(metadata={"json": "headerKeys"})
     payload: object = None
-    """Of a metadata record, in Kafka's JSON; ``None``: it cannot be read, or it is a control record."""
+    """A metadata record in Kafka's JSON; ``None``: it cannot be read, or it is a control record."""
     error: str | None = None
-    """Why a metadata record cannot be read."""
+    """Why a metadata record cannot be read; ``None``: it can, or it is a control record."""
     control: str | None = None
-    """The type of a control record; ``None`` of a metadata record."""
+    """The type of a control record; ``None``: it is a metadata record."""
     value: object = None
-    """Of a control record, in Kafka's JSON."""
+    """A control record in Kafka's JSON; ``None``: it has none, cannot be read, or is a metadata record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpedBatch:
-    """One batch."""
+    """One record batch, with its records."""
 
     base_offset: int = field(metadata={"json": "baseOffset"})
     last_offset: int = field(metadata={"json": "lastOffset"})
@@ -48,14 +48,14 @@ class DumpedBatch:
     is_control: bool = field(metadata={"json": "isControl"})
     delete_horizon_ms: int | None = field(metadata={"json": "deleteHorizonMs"})
     position: int
-    """Its first byte in the file."""
+    """Position of its first byte in the file."""
     timestamp: int
-    """The newest of its records."""
+    """Newest timestamp of its records."""
     size: int
     magic: int
     codec: str = field(metadata={"json": "compresscodec"})
     crc: int
     is_valid: bool = field(metadata={"json": "isvalid"})
-    """Whether its checksum holds."""
+    """Whether its checksum is right."""
     timestamp_type: str = field(metadata={"json": "timestampType"})
     records: tuple[DumpedRecord, ...]

@@ -1,9 +1,9 @@
 """``ls``, ``cat``, ``find`` and ``tree`` over the nodes of the metadata tree, as lines for people.
 
-One-shot commands and the shell print the same. Names and values come from a cluster: whatever could steer a terminal is
-escaped.
+The commands ``logdirctl metadata ls | cat | find`` and the shell print the same. Names and values come from a cluster:
+whatever could steer a terminal is escaped.
 
-Not here: paths as people type them (``metadata.paths``), the other commands of the shell (``metadata_shell``).
+Not here: paths as people type them (``metadata.paths``), the other commands of the shell (``metadata.shell``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; design §6.
 """
@@ -27,23 +27,23 @@ _GAP = 2
 
 
 class Place(NamedTuple):
-    """Where somebody is in the tree."""
+    """The metadata tree, and the working directory in it."""
 
     root: Directory
     working: tuple[str, ...] = ()
-    """Names of the working directory."""
+    """Names on the way from the root to the working directory."""
 
 
 class Missed(NamedTuple):
-    """A path that leads to nothing, or not to what is asked for."""
+    """A path or a typed line with which a command can do nothing, and why."""
 
     path: str
     why: str
 
     @property
     def problem(self) -> Problem:
-        """The same as a finding."""
-        fix = "logdirctl metadata find lists them"
+        """The same as a problem to report."""
+        fix = "logdirctl metadata find lists all nodes"
         return Problem("nothing-selected", self.path, "a node of the tree", self.why, fix)
 
 
@@ -51,11 +51,11 @@ Line = str | Missed
 
 
 def targets(place: Place, paths: Sequence[str]) -> Iterator[tuple[str, Found | None]]:
-    """Yield every path with each node it leads to; with ``None`` where it leads to none.
+    """Yield every path with each node that it leads to, or with ``None`` if it leads to none.
 
     Args:
         place: The tree, and where relative paths begin.
-        paths: As typed; empty ones count for nothing, and no path at all is the working directory.
+        paths: As typed; empty ones are ignored, and no path at all is the working directory.
     """
     for path in [path for path in paths if path] or ["."]:
         none = True
@@ -67,12 +67,12 @@ def targets(place: Place, paths: Sequence[str]) -> Iterator[tuple[str, Found | N
 
 
 def chosen(place: Place, paths: Sequence[str], lister: str) -> Iterator[Found | Missed]:
-    """Yield the nodes that a command is about, each once for every path that leads to it.
+    """Yield the nodes that the paths of a command lead to, each once for every path.
 
     Args:
         place: The tree, and where relative paths begin.
         paths: As typed.
-        lister: ``ls`` takes any node, ``cat`` leaves, ``find`` any node with all below it.
+        lister: The command: ``ls`` takes any node, ``cat`` leaves, ``find`` any node with all below it.
     """
     for path, found in targets(place, paths):
         if found is None:
@@ -86,7 +86,7 @@ def chosen(place: Place, paths: Sequence[str], lister: str) -> Iterator[Found | 
 
 
 def ls(place: Place, paths: Sequence[str], width: int | None = None) -> Iterator[Line]:
-    """Yield what is in directories, leaves before them; in columns if a width is given."""
+    """Yield the names of leaves, then the names in each directory; in columns if a width is given."""
     leaves, directories = [], []
     for path, found in targets(place, paths):
         if found is None:
@@ -108,7 +108,7 @@ def ls(place: Place, paths: Sequence[str], width: int | None = None) -> Iterator
 
 
 def columns(entries: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield entries as lines: one a line, or as many columns as fit."""
+    """Yield lines of entries: one entry a line without a width, or as many columns as fit into it."""
     if width is None or not entries:
         yield from entries
         return
@@ -129,13 +129,13 @@ def cat(place: Place, paths: Sequence[str]) -> Iterator[Line]:
 
 
 def find_lines(place: Place, paths: Sequence[str]) -> Iterator[Line]:
-    """Yield the paths of nodes and of all below them."""
+    """Yield the paths of the nodes that the paths lead to, and of all nodes below them."""
     for found in chosen(place, paths, "find"):
         yield found if isinstance(found, Missed) else path_of(found.names)
 
 
 def tree(place: Place, paths: Sequence[str]) -> Iterator[Line]:
-    """Yield nodes and all below them with their values, each below its directory."""
+    """Yield nodes and all nodes below them, indented by their depth, with the values of leaves."""
     for path, found in targets(place, paths):
         if found is None:
             yield Missed(path, _NOT_THERE)
@@ -163,7 +163,7 @@ def value_text(value: object) -> str:
 
 
 def escaped(line: str) -> str:
-    """Return JSON that says the same and holds nothing that could steer a terminal."""
+    """Return a line of JSON of the same value, with all that could steer a terminal escaped."""
     if line.isprintable():
         return line
     return "".join(char if char.isprintable() else _json_escape(char) for char in line)

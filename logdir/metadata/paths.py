@@ -1,7 +1,7 @@
 r"""Paths of the metadata tree as people type and read them: globs, escapes, ``.`` and ``..``.
 
 A name may hold any character, a slash too. Shown, whatever means something in a path or to a terminal is escaped, so
-that a path that was shown can be typed again. A pattern that is none is taken as it stands.
+that a path that was shown can be typed again. A malformed pattern is taken as a name.
 
 Not here: what is in the tree (``metadata.tree``).
 
@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 _SPECIAL: Final = frozenset("/\\*?[]{}'\" ")
 _EMPTY: Final = "\\e"
-"""How the empty name is shown, for which a path has no other place."""
+"""How the empty name is written in a path."""
 _DOTS: Final = (".", "..")
 _CONTROLS: Final = {"n": "\n", "r": "\r", "t": "\t", "e": ""}
 _CODES: Final = {"x": 2, "u": 4, "U": 8}
@@ -34,26 +34,26 @@ class Component(NamedTuple):
     """One step of a path."""
 
     name: str | None
-    """The one name that fits; ``None``: those that fit the pattern."""
+    """The one name that fits; ``None``: all names fit that match ``pattern``."""
     pattern: re.Pattern[str] | None = None
 
     def fits(self, name: str) -> bool:
-        """Whether a name is meant."""
+        """Whether the step leads to a name."""
         return name == self.name if self.pattern is None else self.pattern.fullmatch(name) is not None
 
 
 class _NoGlobError(Exception):
-    """A pattern that is none."""
+    """A pattern is malformed: it is taken as a name."""
 
 
 class _Char(NamedTuple):
     text: str
-    """One character; none of ``\\e``."""
+    """One character; empty for ``\\e``."""
     is_escaped: bool
 
 
 def shown(name: str) -> str:
-    """Return a name as one step of a path, to be read and typed again."""
+    """Return a name as one step of a path, escaped so that it can be typed again."""
     if not name:
         return _EMPTY
     if name in _DOTS:
@@ -68,7 +68,7 @@ def _shown(char: str) -> str:
 
 
 def path_of(names: Sequence[str]) -> str:
-    """Return the path of names, from the root."""
+    """Return the absolute path that leads over these names from the root."""
     return "/" + "/".join(map(shown, names))
 
 
@@ -76,8 +76,8 @@ def resolve(working: Sequence[str], path: str) -> tuple[Component, ...]:
     """Return the steps of a path from the root.
 
     Args:
-        working: Names of the working directory.
-        path: As typed. Empty steps count for nothing; ``..`` of the root is the root.
+        working: Names on the way from the root to the working directory.
+        path: As typed. Empty steps are ignored; ``..`` of the root is the root.
     """
     steps = [] if path.startswith("/") else [Component(name) for name in working]
     for chars in _split(path):
@@ -169,7 +169,7 @@ def _pattern(chars: list[_Char]) -> re.Pattern[str] | None:
 
 
 def _bracket(chars: list[_Char], position: int, out: list[str]) -> int:
-    """Write a class of characters; return the place behind it."""
+    """Append a class of characters (``[a-z]``) to ``out``; return the position behind its ``]``."""
     negated = position < len(chars) and chars[position] in (("!", False), ("^", False))
     position += negated
     first = position
@@ -195,10 +195,10 @@ def _bracket(chars: list[_Char], position: int, out: list[str]) -> int:
 
 
 def words(line: str) -> list[str]:
-    r"""Return the words of a line; between quotes a blank parts none, and no character is a pattern.
+    r"""Return the words of a line; within quotes a blank does not end a word, and no character is part of a pattern.
 
     Raises:
-        ValueError: a quote that is not closed.
+        ValueError: a quote is not closed.
 
     >>> words("cat '/a b'/* x\\ y")
     ['cat', '/a\\ b/*', 'x\\ y']

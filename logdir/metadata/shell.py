@@ -1,7 +1,8 @@
 """The commands of the metadata shell: a line in, lines out.
 
-What was typed stays in memory. Not here: what ``ls`` and the others print (``metadata.nodes``), the terminal
-(``tools``).
+The history of typed lines stays in memory.
+
+Not here: what ``ls`` and the others print (``metadata.nodes``), the terminal (``tools``).
 
 Spec: KIP-631, "kafka-metadata-shell.sh"; org.apache.kafka.shell.InteractiveShell.
 """
@@ -18,14 +19,14 @@ from logdir.text import printable
 
 
 class Manual(NamedTuple):
-    """What a command does, for ``help`` and ``man``."""
+    """How a command of the shell is typed and what it does, for ``help`` and ``man``."""
 
     usage: str
     text: str
     least: int = 0
-    """Arguments it needs."""
+    """The least number of arguments."""
     most: int | None = None
-    """Arguments it takes; ``None``: any number."""
+    """The greatest number of arguments; ``None``: any."""
 
 
 MANUAL: Final = {
@@ -34,26 +35,26 @@ MANUAL: Final = {
     "exit": Manual("exit", "Leave the shell, as the end of the input does.", 0, 0),
     "find": Manual("find [PATH...]", "List nodes and all that is below them."),
     "help": Manual("help", "List the commands.", 0, 0),
-    "history": Manual("history [NUMBER]", "Show what was typed; with a number the newest of it.", 0, 1),
+    "history": Manual("history [NUMBER]", "Show the lines typed so far; with a number as many of the newest.", 0, 1),
     "ls": Manual("ls [PATH...]", "List what is in directories."),
     "man": Manual("man COMMAND", "Say what a command does.", 1, 1),
-    "pwd": Manual("pwd", "Say which directory one is in.", 0, 0),
+    "pwd": Manual("pwd", "Show the path of the working directory.", 0, 0),
     "tree": Manual("tree [PATH...]", "Show nodes, all that is below them, and their values."),
 }
 _PATHS: Final = """\
 A path is absolute or begins in the working directory; .. goes up. *, ?, [a-z] and {a,b} stand for names that fit.
-A backslash takes the meaning from the character behind it, and quotes from all that is between them."""
+A backslash takes the special meaning from the character behind it, quotes from all that is between them."""
 
 
 class Shell:
-    """One session; changes nothing but where it is."""
+    """One session of the metadata shell: its working directory and its history; it changes nothing else."""
 
     def __init__(self, root: Directory, *, width: Callable[[], int | None] = lambda: None) -> None:
         """Begin at the root.
 
         Args:
             root: The tree.
-            width: Columns of the terminal, asked anew each time; ``None``: one entry a line.
+            width: Returns the columns of the terminal, called for each ``ls``; ``None``: one entry a line.
         """
         self.place = Place(root)
         self.history: list[str] = []
@@ -69,10 +70,10 @@ class Shell:
         }
 
     def run(self, line: str) -> Iterator[Line]:
-        """Do what a line says; yield what is to be printed. Never raises for what can be typed.
+        """Run a typed line and yield the lines to print. Never raises, whatever was typed.
 
         Args:
-            line: Without its end; an empty one does nothing.
+            line: The line without its line end; an empty one does nothing.
         """
         if not line.strip():
             return
@@ -139,11 +140,11 @@ class Shell:
             yield f"{at:5}  {printable(line)}"
 
     def complete(self, line: str, word: str) -> list[str]:
-        """Return what a word may go on to.
+        """Return the completions of a word that is being typed.
 
         Args:
-            line: As far as it is typed.
-            word: The part of it that is being typed.
+            line: The line as far as it is typed.
+            word: The last part of the line, to be completed.
         """
         if line.lstrip() == word:
             return [f"{name} " for name in MANUAL if name.startswith(word)]

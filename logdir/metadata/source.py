@@ -1,8 +1,8 @@
 """The metadata log of a node, or one snapshot of it, read whole for people to look at.
 
-Unlike ``metadata_log`` it goes on to the end of the local log, committed or not, and says from which offset on that is
-not known. It stops at a gap, at damage and at a record type of a newer release, and says so. The reading is that of
-``cluster.metadata_files``.
+Unlike ``metadata_log`` it goes on to the end of the local log, committed or not; ``Look.committed`` is the offset from
+which on that is not known. It stops at a gap, at damage and at a record type of a newer release; ``Look.ended`` is why.
+The reading is that of ``cluster.metadata_files``.
 
 Not here: what the records mean together (``contents``), what may be decided on it (``metadata_log``).
 
@@ -31,43 +31,44 @@ _ATTEMPTS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What was found."""
+    """What was read of a metadata log, and how far it was read."""
 
     origin: str
-    """Directory or file."""
+    """Path of the directory or file that was read."""
     contents: Contents
     snapshot: str | None
-    """Name of the one it begins with; ``None``: with nothing, at offset 0."""
+    """Name of the snapshot that was read first; ``None``: none, the log was read from offset 0."""
     committed: int
-    """What is below this offset is committed; of the rest nothing on disk says it (kafka-formats §8.5)."""
+    """Records below this offset are committed; whether others are is not known from the disk (kafka-formats §8.5)."""
     offset: int
-    """Behind the last record that was looked at."""
+    """Offset after the last record that was read."""
     epoch: int
-    """Of that record; -1: there is none."""
+    """Leader epoch of that record; -1: there is none."""
     as_of_ms: int
-    """Newest timestamp, wall clock; 0 if there is none."""
+    """Newest timestamp of a record, wall clock; 0: there is none."""
     kraft_version: int | None
+    """``None``: the log has no record of it."""
     voters: Sequence[dict[str, Any]] | None
-    """Of the quorum, if the log says them."""
+    """Voters of the quorum; ``None``: the log has no record of them."""
     open_transaction: int | None
-    """Where a transaction begins that does not end; nothing of it counts."""
+    """Offset at which a transaction begins that does not end: its records do not count; ``None``: there is none."""
     is_log_behind: bool
-    """The log is behind the snapshot, and not used: a broker empties it at its next start (kafka-formats §8.2)."""
+    """Whether the log ends before the snapshot and is not used: the next start empties it (kafka-formats §8.2)."""
     ended: Problem | None
-    """Why it stops before the end of the files."""
+    """Why the reading stopped before the end of the files; ``None``: it did not."""
 
 
 def read_directory(directory: str) -> Look:
     """Read the newest snapshot and all of the log behind it.
 
     Args:
-        directory: ``__cluster_metadata-0``; a broker may be running on it.
+        directory: Path of ``__cluster_metadata-0``; a broker may be running on it.
 
     Raises:
-        MalformedFileError: there is no log, or a snapshot that is none.
+        MalformedFileError: the directory has no metadata log, or the snapshot is malformed.
         WireError: the snapshot is damaged, or holds a record type of a newer release.
-        StateError: its files went away as often as it was tried.
-        OSError: it cannot be read.
+        StateError: a file vanished in every attempt.
+        OSError: the log cannot be read.
     """
     with link_refused(), reading(directory) as files:
         for _ in range(_ATTEMPTS):
@@ -82,9 +83,9 @@ def read_file(path: str) -> Look:
     """Read one snapshot by itself, or the segment that begins at offset 0.
 
     Raises:
-        MalformedFileError: it is neither.
-        WireError: a snapshot that is damaged, or holds a record type of a newer release.
-        OSError: it cannot be read.
+        MalformedFileError: the file is neither, or is malformed.
+        WireError: the snapshot is damaged, or holds a record type of a newer release.
+        OSError: the file cannot be read.
     """
     directory, name = os.path.split(path)
     files = MetadataFiles(directory, name)
@@ -102,7 +103,7 @@ def read_file(path: str) -> Look:
 
 
 def _read(files: MetadataFiles) -> tuple[Look, Torn | None]:
-    """Read a log; return the torn batch it ends in, too."""
+    """Read a log; return its contents, and the torn record batch at its end (``None``: there is none)."""
     bases = files.bases
     start = bases[0] if bases else 0
     snapshot = newest(files.names, start)
@@ -115,7 +116,7 @@ def _read(files: MetadataFiles) -> tuple[Look, Torn | None]:
 
 
 def _followed(files: MetadataFiles, origin: str, snapshot: Snapshot | None) -> tuple[Look, Torn | None]:
-    """Read a snapshot and the log behind it."""
+    """Read a snapshot and the log behind it; returns what ``_read`` does."""
     try:
         return _followed_to(files, origin, snapshot, None)
     except _ContradictionError as error:
@@ -135,7 +136,7 @@ def _followed_to(
 
 
 class _ContradictionError(Exception):
-    """A batch that contradicts what was before."""
+    """A record batch contradicts the records before it."""
 
     def __init__(self, bound: int, problem: Problem) -> None:
         super().__init__(problem.line())
@@ -143,7 +144,7 @@ class _ContradictionError(Exception):
 
 
 class _Reader:
-    """The contents of a snapshot and of the log behind it, batch by batch."""
+    """Reads a snapshot, and the log behind it, into contents, one record batch after the other."""
 
     def __init__(self, files: MetadataFiles, origin: str) -> None:
         self._files = files
@@ -155,7 +156,7 @@ class _Reader:
         self._voters: Sequence[dict[str, Any]] | None = None
         self._is_log_behind = False
         self.torn: Torn | None = None
-        """The batch being written that it ends in."""
+        """The torn record batch at the end of the log, which a broker may be writing."""
         self.ended: Problem | None = None
 
     def look(self) -> Look:
@@ -179,8 +180,8 @@ class _Reader:
         """Read a snapshot whole.
 
         Raises:
-            WireError: it is damaged, or of a newer release.
-            MalformedFileError: it is cut off, also between two batches, or none.
+            WireError: the snapshot is damaged, or holds a record type of a newer release.
+            MalformedFileError: the file is cut off, be it between two batches, or is no snapshot.
         """
         for as_of_ms, batch in self._files.snapshot(snapshot.name):
             self._as_of_ms = as_of_ms
@@ -190,7 +191,7 @@ class _Reader:
         self._offset, self._epoch = snapshot.offset, snapshot.epoch
 
     def follow(self, bound: int | None) -> None:
-        """Read the log behind what was loaded.
+        """Read the log behind the snapshot that was loaded, or from offset 0.
 
         Args:
             bound: Offset from which on nothing is read; ``None``: to its end.
@@ -241,13 +242,20 @@ class _Reader:
 
 
 def _shown(gap: Gap) -> Problem:
-    expected = f"a batch at offset {gap.expected_offset}, of no lower epoch than {gap.expected_epoch}"
-    found = f"one at {gap.found_offset}, of {gap.found_epoch}"
-    return Problem("malformed-file", gap.path, expected, found, "what is behind it is not shown")
+    expected = f"a record batch at offset {gap.expected_offset}, of no lower leader epoch than {gap.expected_epoch}"
+    found = f"one at offset {gap.found_offset}, of leader epoch {gap.found_epoch}"
+    return Problem("malformed-file", gap.path, expected, found, "the records behind this gap are not shown")
 
 
 def _torn(directory: str, torn: Torn) -> Problem:
-    path, found = f"{directory}/{torn.name} at byte {torn.end}", f"{torn.size - torn.end} bytes more"
+    path, found = (
+        f"{directory}/{torn.name} at byte {torn.end}",
+        f"{torn.size - torn.end} bytes behind the last whole one",
+    )
     return Problem(
-        "malformed-file", path, "whole batches to its end", found, "it is cut off there; what is before it is shown"
+        "malformed-file",
+        path,
+        "whole batches to its end",
+        found,
+        "the file is cut off there; the records before that are shown",
     )

@@ -1,4 +1,4 @@
-r"""A setting of a topic as stock tools print it: not as it was typed, but as a broker understood it, written again.
+r"""A setting of a topic as Kafka's own tools print it: not as typed, but as a broker parsed it and wrote it again.
 
 Not here: which settings a topic has (``topic_detail``). Not read: hexadecimal floating numbers.
 
@@ -91,15 +91,17 @@ TYPES: Final[Mapping[str, Callable[[str], str | None]]] = MappingProxyType({
     "segment.ms": _LONG,
     "unclean.leader.election.enable": _boolean,
 })  # fmt: skip
-"""How a setting is written again; ``None``: it is no value of its type. Internal ones are printed as they were set."""
+"""By setting the function that parses a value and writes it again; it returns ``None`` for a value of another type.
+Internal settings are missing: they are printed as they were set.
+"""
 
 
 def shown(name: str, value: str) -> str:
-    """Return a value as stock tools print it; one of another setting, or that cannot be read, as it is.
+    """Return the value of a setting as Kafka's own tools print it; unchanged if setting or value is not known.
 
     Args:
-        name: Of the topic's setting.
-        value: As it was set, for the topic or for a broker.
+        name: Name of the topic's setting.
+        value: The value as it was set, for the topic or for a broker.
     """
     if name not in TYPES:
         return value

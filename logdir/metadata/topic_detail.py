@@ -1,7 +1,7 @@
-"""What a metadata log says of a few topics beyond an image: settings, eligible leader replicas, the last known ones.
+"""What a metadata log has of a few topics beyond an image: settings, eligible leader replicas, the last known ones.
 
-An image of hundreds of thousands of partitions leaves both out; who describes a topic reads them again, up to the very
-record the image ends before, with transactions honoured.
+An image of hundreds of thousands of partitions leaves these out; a command that describes a topic reads the log again
+for them, up to the offset at which the image ends. Records of a transaction that is open or aborted do not count.
 
 Not here: which records count (``metadata_log``), how a value is written (``topic_config``), how they are printed
 (``formats.stock_output.topic_lines``).
@@ -27,7 +27,7 @@ from logdir.wire.metadata_tables import RecordType
 
 _OF_TOPIC, _OF_BROKER = 2, 4
 EVERY_BROKER: Final = ""
-"""Name of the settings that hold for all brokers."""
+"""In place of a node id: settings that hold for all brokers."""
 _Nodes = tuple[int, ...]
 
 BROKER_NAMES: Final[Mapping[str, str]] = {
@@ -60,39 +60,40 @@ BROKER_NAMES: Final[Mapping[str, str]] = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""What a topic's setting is called where it is set for a broker. Where that stands in the same setting in hours or
-minutes, stock tools take it for a default and do not list it."""
+"""By name of a topic's setting the name under which a broker sets it for its topics. A broker's setting in hours or
+minutes (``log.retention.hours``) is not here: Kafka's own tools take it for a default and do not list it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """Of one topic. The mappings are not changed once they are handed out."""
+    """What an image leaves out of one topic. The mappings are not changed any more."""
 
     configs: Mapping[str, str] = field(default_factory=dict)
     elr: Mapping[int, _Nodes] = field(default_factory=dict)
-    """By partition; one that is not here has none."""
+    """Eligible leader replicas by partition; a partition that is missing has none."""
     last_known_elr: Mapping[int, _Nodes] = field(default_factory=dict)
+    """The last known ones by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """Of the topics that were asked for, and of brokers."""
+    """Details of the topics that were asked for, and the settings of brokers."""
 
     topics: Mapping[bytes, Detail]
-    """By id."""
+    """Details by topic id."""
     brokers: Mapping[str, Mapping[str, str]]
-    """Settings by node id as text; ``EVERY_BROKER``: of all of them."""
+    """Settings by node id as text; under ``EVERY_BROKER`` those of all brokers."""
 
 
 def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
-    """Read what an image leaves out; reads the metadata log it was made of.
+    """Read what an image leaves out of some topics from the metadata log that the image was read from.
 
     Args:
-        image: Any.
-        topic_ids: Of the topics that are described.
+        image: An image of any source.
+        topic_ids: Ids of the topics.
 
     Returns:
-        ``None`` if the image was not made of a metadata log, or its files changed so that it cannot be told any more.
+        ``None`` if the image is of another source, or the log cannot be read up to its offset any more.
     """
     if image.source is not Source.METADATA_LOG:
         return None
@@ -104,13 +105,13 @@ def read_details(image: Image, topic_ids: Collection[bytes]) -> Details | None:
 
 
 def configs_of(details: Details, topic_id: bytes, node_id: int, own: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the settings of a topic that are not defaults, as a broker of the cluster tells them to stock tools.
+    """Return the settings of a topic that are not defaults, as a broker reports them to Kafka's own tools.
 
     Args:
-        details: With that topic.
-        topic_id: Of it.
-        node_id: Of the broker.
-        own: The broker's own configuration file.
+        details: What ``read_details`` returned for the topic.
+        topic_id: Id of the topic.
+        node_id: Node id of the broker.
+        own: Settings of the broker's own configuration file.
     """
     known = details.topics.get(topic_id)
     found = {} if known is None else dict(known.configs)
@@ -149,20 +150,20 @@ def _read(files: MetadataFiles, image: Image, topic_ids: Collection[bytes]) -> D
 
 
 class _Gather:
-    """Rows of a few topics, taken in one by one."""
+    """Collects the details of a few topics from the rows of a log."""
 
     def __init__(self, origin: str, topic_ids: Collection[bytes]) -> None:
         self._origin = origin
         self._elr: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
         self._last_known: dict[bytes, dict[int, _Nodes]] = {topic_id: {} for topic_id in topic_ids}
         self._names: dict[bytes, str] = {}
-        """Of all topics: settings are kept by name, and go with the topic."""
+        """Names of all topics by id: settings are recorded by name, and vanish with the topic."""
         self._configs: dict[str, dict[str, str]] = {}
         self._brokers: dict[str, dict[str, str]] = {}
         self._transactions = Transactions(self._apply, self._refuse)
 
     def details(self) -> Details:
-        """Return what was said; what is in an open transaction was not."""
+        """Return the details collected so far, without what is in an open transaction."""
         return Details(
             topics={
                 topic_id: Detail(
@@ -176,15 +177,15 @@ class _Gather:
         )
 
     def add(self, rows: Iterable[tuple[int, Row]]) -> None:
-        """Take in the rows of a batch; those of a transaction that is aborted do not count.
+        """Take in the rows of a record batch; those of an aborted transaction do not count.
 
         Raises:
-            MalformedFileError: a transaction that begins in another one, or ends without a begin.
+            MalformedFileError: a transaction begins in another one, or ends without a begin.
         """
         self._transactions.add(rows, 0)
 
     def _refuse(self, expected: str, found: str, offset: int) -> NoReturn:
-        raise MalformedFileError(self._origin, expected=expected, found=f"{found} at {offset}")
+        raise MalformedFileError(self._origin, expected=expected, found=f"{found} at offset {offset}")
 
     def _apply(self, row: Row, _: int) -> None:
         if isinstance(row, PartitionRow | PartitionChangeRow):

@@ -1,7 +1,7 @@
-"""The tree that the metadata shell walks: what a metadata log says, as directories and leaves.
+"""The tree that the metadata shell walks: the contents of a metadata log as directories and leaves.
 
-The names are those of the stock shell (``/image/topics/byName``, ``/image/configs/TOPIC:t`` …). Nodes are made when
-they are asked for: there may be hundreds of thousands of partitions.
+The names are those of the stock shell (``/image/topics/byName``, ``/image/configs/TOPIC:t`` …). A node is made
+when a path leads to it: there may be hundreds of thousands of partitions.
 
 Not here: paths as people type them (``metadata.paths``), the commands (``tools``).
 
@@ -36,7 +36,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Leaf(NamedTuple):
-    """A node with a value: of texts, numbers, lists and dictionaries."""
+    """A node with a value, made of texts, numbers, lists and dictionaries."""
 
     value: object
 
@@ -45,26 +45,27 @@ class Directory(NamedTuple):
     """A node with nodes below it."""
 
     names: Callable[[], Iterable[str]]
-    """In any order; see ``children``."""
+    """Returns the names of the nodes in it, in any order; see ``children``."""
     child: Callable[[str], Node | None]
+    """Returns the node of a name; ``None``: there is none."""
 
 
 Node = Leaf | Directory
 
 
 class Found(NamedTuple):
-    """A node and where it is."""
+    """A node of the tree, and where it is."""
 
     names: tuple[str, ...]
-    """From the root."""
+    """Names on the way from the root to it; empty: it is the root."""
     node: Node
 
 
 def build(look: Look, local: Mapping[str, object]) -> Directory:
-    """Return the root.
+    """Return the root of the tree.
 
     Args:
-        look: What was read.
+        look: What was read of a metadata log.
         local: More leaves below ``/local``: what the caller knows of itself and of the log dir.
     """
     contents = look.contents
@@ -96,8 +97,8 @@ def find(root: Directory, steps: Sequence[Component]) -> Iterator[Found]:
     """Yield the nodes that a path leads to.
 
     Args:
-        root: Where it begins.
-        steps: As ``metadata_paths.resolve`` returns them.
+        root: The directory at which the path begins.
+        steps: The path, as ``metadata.paths.resolve`` returns it.
     """
     yield from _find((), root, steps)
 
@@ -157,7 +158,7 @@ def _ids(values: Mapping[bytes, Any], make: Callable[[bytes, Any], Node]) -> Dir
 
 
 def _id(name: str) -> bytes | None:
-    """Return an id; of its spellings only the one that is listed is one."""
+    """Return the id that a name spells as the tree lists it; ``None``: it is another spelling, or no id."""
     try:
         found = Uuid.parse(name)
     except InvalidIdError:
@@ -281,7 +282,7 @@ def _quotas(contents: Contents) -> Directory:
 
 
 def _entity(part: tuple[str, str | None]) -> str:
-    """Return one part of an entity; the default, which has no name, by its type alone."""
+    """Return one part of a quota's entity as text; the default, which has no name, is its type alone."""
     kind, name = part
     shown = _ENTITIES.get(kind, kind)
     if name is None:

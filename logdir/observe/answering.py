@@ -18,7 +18,10 @@ _FILES: Final = 3
 
 
 def touch(path: str) -> None:
-    """Read the beginning of a file, or of the last files of a directory. Read errors are ignored."""
+    """Read the beginning of a file, or of a directory's last three files by name; returns once the disk has answered.
+
+    Errors of the disk are ignored.
+    """
     with suppress(OSError):
         try:
             names = [os.path.join(path, name) for name in sorted(os.listdir(path))[-_FILES:]]

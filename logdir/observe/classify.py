@@ -64,13 +64,13 @@ class Place(Enum):
 
 
 class Named(NamedTuple):
-    """The information in a name; ``walk`` completes it from the files in a partition directory."""
+    """Kind of an entry, and what its name contains; ``walk`` completes it from the files in a partition directory."""
 
     kind: Kind
     topic: str | None = None
     topic_id: TopicId | None = None
     partition: int | None = None
-    """Every partition directory, of any kind, has one; its metadata file and segments are read."""
+    """``None``: no partition directory. In those of any kind ``partition.metadata`` and the segments are read."""
     problems: tuple[str, ...] = ()
     needs_topic: bool = False
     """Whether the name holds no topic, so that the metadata file must."""
@@ -181,7 +181,14 @@ def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | I
 
 
 def followed(name: str, seen: Named) -> Named:
-    """Return a link at the top of a log dir as a broker sees it: with the name of a ``-future``, it is promoted."""
+    """Return what a broker takes a link at the top of a log dir for: with a ``-future`` name for a future replica.
+
+    It promotes that replica.
+
+    Args:
+        name: The name of the link.
+        seen: What ``classify`` returned for it.
+    """
     parts = names.parse_partition_dir(name)
     if seen.kind is not Kind.UNKNOWN or parts is None or parts.form is not DirForm.FUTURE:
         return seen

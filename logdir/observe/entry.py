@@ -47,7 +47,10 @@ class ScannedEntry(NamedTuple):
 
     @property
     def ref(self) -> ReplicaRef | None:
-        """Return by what it is known, the id of the name before that of the file; ``None``: no partition directory."""
+        """Return topic, id and partition of a partition directory; ``None``: it is none.
+
+        The id in the name goes before the id in ``partition.metadata``.
+        """
         _, topic, topic_id, partition, _, _ = self.named
         return None if partition is None else ReplicaRef(topic=topic, topic_id=topic_id, partition=partition)
 
@@ -56,7 +59,7 @@ _Id = bytes | None
 Plain = tuple[
     str, str | None, str, str | None, _Id, int | None, tuple[str, ...], bool, _Id | bool, tuple[int | None, ...] | None
 ]
-"""An entry without its root, in types that ``marshal`` writes; ``True`` for the id of the file: it is the other id."""
+"""An entry without its root, in types that ``marshal`` writes; ``True`` as ``metadata_id``: it equals the topic id."""
 
 _KINDS = {kind.value: kind for kind in Kind}
 

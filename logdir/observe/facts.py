@@ -28,7 +28,7 @@ class Replica:
     """Relative to its log dir."""
     kind: Kind
     ref: ReplicaRef
-    """Its name is not known if neither the directory's name nor ``partition.metadata`` has it."""
+    """The topic is not known if neither the directory's name nor ``partition.metadata`` has it."""
     inode: int | None
     """``None`` if the directory was not, or could not be, opened."""
     log_bytes: int | None
@@ -37,9 +37,9 @@ class Replica:
     """Base offset of its first local segment."""
     checkpoints: Checkpoints
     problems: tuple[str, ...] = ()
-    """Problems, as in an inventory."""
+    """Slugs of its problems, as in an inventory."""
     unexpected_entries: tuple[str, ...] = ()
-    """Entries that are no regular files: such a replica is held."""
+    """Names of entries in it that are no regular files: a replica with any is held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class StagedReplica:
     kind: Kind
     """``STAGED``, ``PURGING`` or ``INCOMING``."""
     ref: ReplicaRef
-    """The topic is that of the name if it has no id, else of the marker."""
+    """The topic is that of the marker; without a marker that of the name, or else of ``partition.metadata``."""
     inode: int | None
     marker: ReplicaMarker | None
     problem: Problem | None
@@ -97,7 +97,7 @@ class LogDirFacts:
     indexes.
     """
     checkpoint_problem: Problem | None = None
-    """The problem of a malformed checkpoint file."""
+    """Why a checkpoint file cannot be used; ``None``: all that exist can."""
     quarantined: Problem | None = None
     """Why it may not be changed although it can be read: a failed sync in this boot, or a stale disk."""
     replicas: tuple[Replica, ...] = ()
@@ -127,11 +127,11 @@ class ReplicaIndex:
                     self._staged.setdefault(key, []).append((number, item))
 
     def replicas(self, ref: ReplicaRef, *kinds: Kind) -> tuple[Replica, ...]:
-        """Return the replicas of a partition on all disks that have one of these kinds."""
+        """Return the replicas of a partition, on all disks, that are of one of these kinds."""
         found = dict(pair for key in ref.keys for pair in self._replicas.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
 
     def staged(self, ref: ReplicaRef, *kinds: Kind) -> tuple[StagedReplica, ...]:
-        """Return the staged and incoming replicas of a partition on all disks that have one of these kinds."""
+        """Return the staged and incoming replicas of a partition, on all disks, that are of one of these kinds."""
         found = dict(pair for key in ref.keys for pair in self._staged.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)

@@ -1,4 +1,4 @@
-"""The row of an inventory file for an entry of a scan; everything else holds the entry itself.
+"""Conversion of an entry of a scan to its row in an inventory file; all other code uses the entry itself.
 
 Not here: the file (``formats.own.inventory``), writing it (``worker.inventory``).
 
@@ -20,7 +20,7 @@ _NO_FIGURES: _Figures = (None, None, None, None, None, None, None, None)
 
 
 def row_of(entry: ScannedEntry) -> Entry:
-    """Return the row of an inventory for an entry."""
+    """Return the row of an inventory file for an entry of a scan."""
     name, name_hex, root, (kind, topic, _, partition, problems, _), metadata_id, contents = entry
     if problems and kind_in_row(entry) is not kind:
         kind, topic, partition = Kind.UNKNOWN, None, None

@@ -1,4 +1,4 @@
-"""The end offset of a partition's log, from the batch headers in its last segment.
+"""The end offset of a partition's log, from the record batch headers in its last segment.
 
 Only the 61 bytes of each header are read. The offset index gives the start position, which is used only if a batch
 begins there. A torn batch, zeros, or any other bytes end the log, as in a broker's recovery.
@@ -31,7 +31,7 @@ _ENTRY: Final = Struct(">ii")
 
 
 def log_end(log_dir: str, path: str) -> int | None:
-    """Return the offset after the last whole batch of a log; reads the disk.
+    """Return the offset after the last whole record batch of a log; reads the disk.
 
     Args:
         log_dir: As configured; a link is followed here only.
@@ -60,7 +60,7 @@ def _end_of(directory: int, base: int) -> int | None:
 
 
 def _hint(directory: int, base: int) -> int:
-    """Return the position in the last entry of the offset index; 0 if it has none."""
+    """Return the segment position that the last entry of the offset index names; 0: no entry, or no readable index."""
     try:
         with opened(os.open(f"{base:020d}.index", _FILE, dir_fd=directory)) as index:
             # A preallocated index ends in zeros (kafka-behaviour §10.6): find the last entry by bisection.
@@ -82,7 +82,10 @@ def _hint(directory: int, base: int) -> int:
 
 
 def _walk(segment: int, position: int, size: int, base: int) -> int | None:
-    """Return the offset after the last whole batch from a position on; ``None`` if no batch begins there."""
+    """Return the offset after the last whole record batch from a position on.
+
+    ``None``: no batch begins there, or a message set from before 0.11 follows.
+    """
     end = base if position == 0 else None
     while position + _LEAST <= size:
         data = os.pread(segment, _HEADER.size, position)

@@ -16,7 +16,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """One mounted file system."""
+    """One mounted file system: its mount point and its type."""
 
     point: bytes
     fs_type: str

@@ -20,7 +20,7 @@ _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 
 
 class KeptFree(NamedTuple):
-    """A log dir or work root, with what is known without reading it again."""
+    """A log dir or work root in which no output may lie; compared without reading it again."""
 
     path: str
     real: str
@@ -44,7 +44,7 @@ def _places(log_dir: str) -> tuple[str, str]:
 
 
 def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
-    """Return if a path lies in no log dir and in no work root. Only reads.
+    """Raise unless a path lies outside all log dirs and work roots. Only reads.
 
     Args:
         path: The output path; it need not exist.
@@ -69,7 +69,7 @@ def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
             why=Why.INSIDE_LOG_DIR,
             expected="a place outside all log dirs and work roots",
             found=f"a place in {around}",
-            fix="a broker could not start beside it; name another place",
+            fix="name another place for this output: with it in a log dir a broker could not start",
         )
 
 

@@ -48,6 +48,7 @@ class Names(NamedTuple):
     found: Mapping[tuple[int, str], _Found]
     """By the number of the root (the log dir, its hidden work root, the one beside it) and the path relative to it."""
     mounted: frozenset[bytes]
+    """Paths, relative to their roots, on which something is mounted."""
     stamps: Mapping[str, tuple[_Stamp | None, ...]]
     """Stamps of existing requested directories, and of the files in them that are read."""
     begun_ms: int
@@ -63,11 +64,11 @@ class LookedAgain(NamedTuple):
     """The result of an incremental scan."""
 
     number: int
-    """The number of this scan, which the next one names."""
+    """The number of this scan, to be given as ``since`` of the next one."""
     paths: tuple[str, ...] | None
     """Paths relative to their roots that were read or have vanished; ``None``: everything was read."""
     facts: LogDirFacts
-    """Facts of these paths alone; facts of the log dir itself are complete."""
+    """Replicas at these paths alone; the facts of the log dir itself are complete."""
 
 
 @dataclass(slots=True)

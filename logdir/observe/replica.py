@@ -32,12 +32,17 @@ class Contents(NamedTuple):
     """Counts of one directory; sizes in bytes, instants in epoch milliseconds."""
 
     log_bytes: int
+    """Of its segments."""
     bytes: int
+    """As ``log_bytes``; if measured exactly, of every regular file at any depth."""
     files: int
+    """Number of names in it, of any type."""
     segments: int
     first_offset: int | None
+    """Base offset of the first segment; ``None`` here and below: there is none."""
     last_base_offset: int | None
     oldest_ms: int | None
+    """Oldest modification time of a segment."""
     newest_ms: int | None
     has_metadata: bool
     has_marker: bool
@@ -51,6 +56,7 @@ class Identity(NamedTuple):
     topic_id: TopicId | None
     topic_name: str | None
     problem: str | None
+    """Slug of the problem; ``None``: the file is valid."""
 
 
 def open_directory(name: str, parent: int) -> int:
@@ -195,7 +201,7 @@ def read_identity(directory: int) -> Identity:
 
 @lru_cache(maxsize=4096)
 def _said(data: bytes) -> Identity:
-    """Parse the bytes; cached, because the partitions of a topic have equal files."""
+    """Parse the bytes of ``partition.metadata``; cached, because the partitions of a topic have equal files."""
     try:
         value = partition_metadata.parse(data)
     except FormatError:

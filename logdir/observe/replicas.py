@@ -42,7 +42,7 @@ _STAGED = frozenset((Kind.STAGED, Kind.PURGING, Kind.INCOMING))
 _UNTOUCHED = frozenset(("symlink", "unreadable", "mount-point"))
 _Offsets = Mapping[str, Mapping[TopicPartition, int]]
 Checkpointed = tuple[_Offsets, Problem | None]
-"""The content of the checkpoint files, and the problem of a malformed one."""
+"""The content of the checkpoint files, and the problem of one that cannot be used."""
 
 
 def _every(entry: ScannedEntry) -> bool:
@@ -84,7 +84,7 @@ def look(
     Args:
         log_dir: Path as configured; a link is followed here only, as a broker does.
         taken_at_ms: As for ``scan_log_dir``.
-        closely: Whether to open a live replica; for others inode and unexpected entries are not known.
+        closely: Whether to open the directory of a replica; if not, its inode and unexpected entries are not known.
         only: As for ``scan_log_dir``; the layout is that of these alone.
         checkpoints: Function that reads the checkpoint files.
 
@@ -110,7 +110,9 @@ def _found(error: OSError) -> str:
 def _unread(path: str, expected: str, found: str) -> Problem:
     if found == NO_PERMISSION:
         return Problem(NO_PERMISSION, path, expected, "no permission to read it", "run as the broker's user")
-    return Problem("log-dir-offline", path, expected, found, "is the disk mounted and well?")
+    return Problem(
+        "log-dir-offline", path, expected, found, "see that the disk is mounted and can be read, then try again"
+    )
 
 
 def _look(
@@ -162,7 +164,7 @@ def _offline(log_dir: str, top: int) -> Problem | None:
         found = f"{error.found}, where {error.expected} is expected"
     except OSError as error:
         found = error.strerror or str(error)
-    return Problem("log-dir-offline", path, "a file that can be read: a broker treats its log dir as offline", found)
+    return Problem("log-dir-offline", path, "a file that can be read; a broker treats the log dir as offline", found)
 
 
 def _hides(entry: ScannedEntry) -> bool:
@@ -259,7 +261,11 @@ def _staged_replica(log_dir: str, top: int, entry: ScannedEntry, ref: ReplicaRef
             if unexpected_entries := _strangers(directory):
                 fix = "inspect it and move it away; the replica is held until then"
                 problem = _held(
-                    Why.UNEXPECTED_ENTRY, f"{path}/{unexpected_entries[0]}", "a regular file", "something else", fix
+                    Why.UNEXPECTED_ENTRY,
+                    f"{path}/{unexpected_entries[0]}",
+                    "a regular file",
+                    "a directory, a link or a special file",
+                    fix,
                 )
     except FormatError as error:
         problem = error.problem()

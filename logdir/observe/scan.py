@@ -32,7 +32,7 @@ _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Scanned(NamedTuple):
-    """The scan of one log dir."""
+    """The result of scanning one log dir."""
 
     disk: Disk
     entries: tuple[ScannedEntry, ...]
@@ -141,7 +141,7 @@ def configured(
 
 
 def unread(disk: Disk, problem: str) -> Scanned:
-    """Return the scan of an unreadable log dir, with the problem's slug."""
+    """Return the result for a log dir that cannot be read: no entries, and the slug of the problem."""
     return Scanned(disk._replace(status="unreadable", problems=(problem,)), ())
 
 

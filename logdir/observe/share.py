@@ -17,13 +17,13 @@ from logdir.observe.awaited import awaiting
 
 
 class Share(NamedTuple):
-    """The half in progress in the second process."""
+    """The second process, which scans half of a log dir, and the pipe that it writes its result to."""
 
     pid: int
     pipe: int
 
     def result(self) -> bytes | None:
-        """Wait for its bytes; ``None`` if it failed. Reaps the process."""
+        """Wait for the second process, reap it, and return the bytes it sent; ``None``: it failed."""
         pieces = []
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)
@@ -53,14 +53,14 @@ def is_alone() -> bool:
 
 
 def send(descriptor: int, data: bytes) -> None:
-    """Write all of this to a descriptor. Raises ``OSError``."""
+    """Write all of ``data`` to a descriptor. Raises ``OSError``."""
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
 
 
 def begin(work: Callable[[], bytes]) -> Share | None:
-    """Run ``work`` in a fork of this process; ``None`` if it cannot be started now."""
+    """Start ``work`` in a fork of this process and return at once; ``None``: no fork is possible now."""
     if not is_alone():
         return None
     try:

@@ -35,7 +35,7 @@ _WORTH_SHARING = 256
 
 @contextmanager
 def opened(directory: int) -> Iterator[int]:
-    """Close a descriptor at the end."""
+    """Yield an open descriptor, and close it at the end of the block."""
     try:
         yield directory
     finally:
@@ -43,11 +43,11 @@ def opened(directory: int) -> Iterator[int]:
 
 
 def no_progress(entries: int) -> None:
-    """Ignore progress."""
+    """Take a report of progress and ignore it."""
 
 
 class Walk:
-    """One walk in progress."""
+    """A scan of one log dir in progress: how it is done, and the entries found so far in the trees it walked."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Walk:
     def _shared(
         self, directory: int, todo: list[str], listed: dict[str, Type], root: WorkRootKind | None, place: Place
     ) -> tuple[set[str], bool]:
-        """Scan names at the top, the second half of them in a second process."""
+        """Scan names at the top, the second half of them in a second process; returns what ``_names`` does."""
         first, second = todo[: len(todo) // 2], todo[len(todo) // 2 :]
 
         def other_half() -> bytes:

@@ -76,13 +76,13 @@ class AdoptPlanned:
     """The plan of an adoption."""
 
     items: tuple[ItemResult, ...]
-    """The replicas of this broker."""
+    """The selected replicas of this broker, to adopt or refused."""
     problems: tuple[Problem, ...]
     plan: AdoptHerePlan | None
     """``None`` if the selector matched nothing."""
     request: rule.AdoptHereRequest | None
     stamp: Stamp | None
-    """The stamp of the broker's own metadata log before it was read."""
+    """The stamp of the broker's own metadata log before it was read (``stamp_of``); ``None`` if it has no log."""
     warnings: tuple[str, ...]
     """Shown before any change: which replicas are replaced, and the order in which brokers stop and start."""
     is_kept: bool
@@ -93,7 +93,7 @@ class AdoptPlanned:
         return self.plan is None
 
     def result(self, *, applied: bool, items: tuple[ItemResult, ...]) -> AdoptResult:
-        """Return the result, with what became of each replica of this broker."""
+        """Return the result of the plan, or of carrying it out: ``items`` are what became of this broker's replicas."""
         topic, whole = (None, None) if self.plan is None else (self.plan.topic, self.plan.whole)
         return AdoptResult(
             applied=applied,
@@ -110,7 +110,7 @@ def plan(broker: OpenBroker, asked: AdoptRequest) -> AdoptPlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change also recovered.
+        broker: The broker, opened; before a change crash recovery has run.
         asked: The request.
 
     Raises:
@@ -159,7 +159,7 @@ def _others(asked: AdoptRequest, facts: Sequence[LogDirFacts], broker: OpenBroke
         found = " and ".join(map(str, sorted(nodes))) or "no node id"
         where = ", ".join(broker.named.log_dirs)
         fix = "mount the disks of this broker, or correct log.dirs"
-        raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix=fix)
+        raise ForeignLogDirError(where, expected="log dirs with one node id", found=found, fix=fix)
     (node_id,) = nodes
     cluster_id = next((one.cluster_id for one in facts if one.cluster_id is not None), None)
     return node_id, read_listings(asked.listings, cluster_id=cluster_id, node_id=node_id)
@@ -201,9 +201,9 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
     """Adopt the planned replicas in batches; each batch scans and decides again, under every lock.
 
     Args:
-        broker: Opened for changes, and recovered.
+        broker: Opened for changes; crash recovery has run.
         shown: The plan, from ``plan``; nothing else is done.
-        reporter: Receives progress and the replaced replicas.
+        reporter: Receives progress, and the warnings about the replaced replicas.
 
     Returns:
         One item per replica, and the problems of disks.
@@ -235,7 +235,7 @@ def apply(broker: OpenBroker, shown: AdoptPlanned, reporter: Reporter) -> tuple[
 
 @dataclass(slots=True, kw_only=True)
 class _Adopting:
-    """The state of one command."""
+    """The state of one adoption: the results so far, and the disks that failed."""
 
     broker: OpenBroker
     shown: AdoptPlanned
@@ -246,6 +246,7 @@ class _Adopting:
     rows: list[ItemResult] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
+    """Log dirs whose disk failed during this command."""
 
     def look(self, left: Collection[Place]) -> tuple[LogDirFacts, ...]:
         """Scan the remaining replicas again, and the re-created replicas that they replace."""

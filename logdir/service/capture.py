@@ -61,14 +61,14 @@ class CapturePlanned:
     problems: tuple[Problem, ...]
     plan: CapturePlan
     is_empty: bool
-    """The selector finds nothing of the kind."""
+    """Whether the selector matched no ``-delete`` or ``-stray`` directory."""
 
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open.
+        broker: The broker, opened.
         asked: The request.
 
     Raises:

@@ -41,6 +41,7 @@ class Form(Enum):
     """The output forms of a description."""
 
     LISTING = auto()
+    """Our own: one item per directory or missing replica."""
     KAFKA_LOG_DIRS = auto()
     """The line of JSON of ``kafka-log-dirs --describe``."""
     KAFKA_TOPICS = auto()
@@ -63,19 +64,19 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeResult:
-    """The description."""
+    """The partitions of a broker, in the requested form."""
 
     items: tuple[DescribedItem, ...]
-    """Items of ``Form.LISTING``."""
+    """One per directory or missing replica; empty unless the form is ``Form.LISTING``."""
     source: SourceItem | None
     """``None``: no cluster metadata was read."""
     image: Image | None = field(metadata=HIDDEN)
-    """The image of the source."""
+    """The cluster image that was read; ``None``, as ``source``."""
     lines: tuple[str, ...] = field(metadata=HIDDEN)
-    """Lines of the other forms."""
+    """The output in the format of a stock tool; empty if the form is ``Form.LISTING``."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     notes: tuple[Problem, ...] = field(metadata=HIDDEN)
-    """Remarks that are no errors."""
+    """Remarks that are no errors, for example that the metadata log has no snapshot yet."""
     is_whole: bool = field(metadata=HIDDEN)
     """Whether every log dir was read."""
 
@@ -85,7 +86,7 @@ def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) ->
 
     Args:
         asked: The request.
-        source_read: Called with the image before the image may be refused.
+        source_read: Called with an image that is refused, right before the error is raised.
 
     Raises:
         ConfigError: the broker, a log dir, the source or the selector is invalid.
@@ -192,7 +193,9 @@ def _desired(
     notes: list[Problem],
     source_read: Callable[[Image], None],
 ) -> Desired | None:
-    """Return the cluster metadata; ``None`` if none was requested. A problem of the own log is recorded, not raised.
+    """Return the cluster metadata; ``None`` if the broker's own metadata log does not exist or cannot be used.
+
+    A problem of that log is added to ``problems`` or ``notes``, or raised if the operator asked for the metadata.
 
     Raises:
         LogDirError: the source that the operator named cannot be used.

@@ -19,7 +19,7 @@ _SLUG = re.compile(r"`([a-z]+(?:-[a-z]+)*)`")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One table row of the page, for one slug."""
+    """One slug of ``docs/errors.md``: what it means, and what to do."""
 
     slug: str
     section: str
@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainResult:
-    """The requested rows."""
+    """The rows of ``docs/errors.md`` for the requested slug, or for every slug."""
 
     entries: tuple[Entry, ...] = field(metadata={KEY: "items"})
     following: str = field(metadata=HIDDEN)
@@ -38,7 +38,7 @@ class ExplainResult:
 
 
 def read_page(page: Path) -> tuple[Entry, ...]:
-    """Return every row of a page, in its order. Reads the file."""
+    """Read ``errors.md``, and return every row of its tables, in their order."""
     with page.open(encoding="utf-8") as file:
         return tuple(entries(file))
 
@@ -82,7 +82,7 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
 
 
 def _other(found: Iterable[Entry], slugs: Iterable[str]) -> str:
-    """Return another slug that the rows mention; an empty text if there is none."""
+    """Return another slug that the text of the rows mentions; an empty text if there is none."""
     known = set(slugs)
     for entry in found:
         for slug in _SLUG.findall(f"{entry.means} {entry.fix}"):

@@ -1,6 +1,7 @@
 """Export staged replicas: verified copies in a directory outside the log dirs.
 
-The staged replicas are unchanged. Works beside a running broker: only the owner locks are held, to exclude a purge.
+The staged replicas are unchanged. Works beside a running broker: only the ``owner.lock`` of each work
+root is held, to exclude a purge.
 
 Spec: design §3.3 "Restore" class (c), §6.
 """
@@ -58,6 +59,7 @@ class ExportPlanned:
     staged: tuple[StagedReplica, ...]
     """The staged replicas to copy."""
     into: str
+    """Absolute path of the directory for the copies."""
     places: tuple[KeptFree, ...] = ()
     """Log dirs and work roots, which may hold no copy."""
     is_empty: bool = False
@@ -114,7 +116,7 @@ def _item(into: str, item: StagedReplica) -> ItemResult:
 
 
 def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:
-    """Return the replicas with a unique destination name, and refusals of the others."""
+    """Return the replicas with a usable marker and a unique destination name, and refusals of the others."""
     taken = Counter((item.ref.topic, item.ref.partition) for item in items)
     good, refusals = [], []
     for item in items:
@@ -122,9 +124,9 @@ def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], li
         if item.marker is None or item.problem is not None or item.ref.topic is None:
             found = "no marker" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
-            refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a marker to be used", found, fix)))
+            refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a usable marker", found, fix)))
         elif taken[item.ref.topic, item.ref.partition] > 1:
-            several = refuse(*where, Why.AMBIGUOUS, "one copy of it", "several", "choose one: --disk, --name")
+            several = refuse(*where, Why.AMBIGUOUS, "one staged copy", "several", "choose one: --disk, --name")
             refusals.append(at(item.place, several))
         else:
             good.append(item)

@@ -57,7 +57,7 @@ def plan(broker: OpenBroker, selection: Selection) -> HoldPlanned:
 
 
 def apply(broker: OpenBroker, shown: HoldPlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Hold the planned replicas.
+    """Remove the deadline of the planned replicas.
 
     Args:
         broker: Opened for changes.

@@ -43,11 +43,12 @@ KEPT: Final = f"""\
 What is kept on this host, and where (logdirctl uninstall takes it back):
   in the work root of each log dir, and nowhere else:
   deleting/   replicas staged, whole, until their deadline or until you restore or purge them
-  incoming/   copies on their way in
+  incoming/   captures and adoptions that are not complete
   reserve     {size(RESERVE_BYTES)}, given up when the disk is full; probe/, owner.lock, work-root.json
-  heartbeat.json, staging-limit.json, controller.json   when this host lived, what was staged, what was last applied
-  in a replica that is staged: replica.json, which says why and until when"""
-"""For the operator, before the first change."""
+  heartbeat.json, staging-limit.json, controller.json   when this host ran, how much was staged within 24 hours,
+  and the newest metadata offset that a reconcile acted on
+  in a replica that is staged: replica.json, with the reason and the deadline"""
+"""Text for the operator, shown before the first change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class InitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitPlanned:
-    """The plans of all log dirs; at least one."""
+    """The plan of ``init``: one per log dir that answers, at least one."""
 
     plans: tuple[InitPlan, ...]
     problems: tuple[Problem, ...]
@@ -81,7 +82,7 @@ class InitPlanned:
         return not any(plan.is_whole for plan in self.plans)
 
     def made(self) -> tuple[WorkRootItem, ...]:
-        """Return where each work root would be created first."""
+        """Return the planned work root of each log dir, at the place that is tried first."""
         return tuple(_planned(plan, ItemState.PLANNED) for plan in self.plans)
 
 
@@ -98,7 +99,7 @@ class WorkRootItem:
     layout: str
     """The layout of its log dir's live directories."""
     is_whole: bool
-    """Whether it existed before."""
+    """Whether it existed before, perhaps with missing parts."""
     is_mended: bool = field(metadata=HIDDEN)
     """Whether it existed before with missing parts."""
     reserve_bytes: int = RESERVE_BYTES
@@ -125,13 +126,13 @@ class WorkRootItem:
 
     @property
     def whole_detail(self) -> str:
-        """The same for people, with why it lies nowhere else."""
+        """For people: why it lies at this place, and why at no other."""
         return self.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in self.passed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitResult:
-    """The work root of every log dir."""
+    """The result of ``init``: the work root of every log dir, as planned or as it is now."""
 
     applied: bool
     work_roots: tuple[WorkRootItem, ...] = field(metadata={KEY: "items"})
@@ -285,8 +286,8 @@ def _own(ports: BrokerPorts, log_dir: str) -> OpenLogDir:
 def _put_back(ports: BrokerPorts, plan: InitPlan) -> OpenLogDir:
     """Recreate the missing files of a whole work root, and take its owner lock.
 
-    Another logdird process may still hold an ``owner.lock`` that was removed. It changes nothing after its current
-    batch (``OpenBroker.require_owned``), and Kafka's lock shows that it is in no batch.
+    Another logdird process may still hold an ``owner.lock`` that was removed. That process changes nothing after its
+    current batch (``OpenBroker.require_owned``), and taking Kafka's ``.lock`` shows that it is in no batch.
 
     Raises:
         LockHeldError: a broker runs, or another logdird process is in a batch.
@@ -303,7 +304,7 @@ def _put_back(ports: BrokerPorts, plan: InitPlan) -> OpenLogDir:
 
 
 def _begin(open_dir: OpenLogDir) -> None:
-    """Write the first content of each record, or advance the heartbeat, which comes last."""
+    """Write the first records of a new work root, ``heartbeat.json`` last; of a used one only advance that file."""
     has_counted = read_file(open_dir.work, staging_limit_file.FILE_NAME) is not None
     has_lived = read_file(open_dir.work, heartbeat_file.FILE_NAME) is not None
     # A record lost from a used work root is not recreated: staged data is held until an operator confirms.

@@ -32,12 +32,13 @@ _FIXES: Final = {
     "absent": "mount it or take it out of log.dirs",
     "no-permission": "run as the broker's user",
     "io-error": "check the kernel log; do not restart the broker before the cause is known",
-    "meta-properties-missing": "no broker starts on it: format it, or mount the right disk",
-    "meta-properties-malformed": "a broker treats it as offline, or will not start on it; see docs/errors.md",
+    "meta-properties-missing": "no broker starts on it: mount the right disk, or format a new one with kafka-storage",
+    "meta-properties-malformed": "a broker treats it as offline, or will not start on it; see "
+    "logdirctl explain meta-properties-malformed",
 }
 _ORDINARY: Final = ("plain-file", "partition-metadata-missing", "name-truncated")
-"""Problems of entries that are only counted, not listed."""
-_NO_RACK: Final = "the inventories hold no broker.rack: name it in the fleet file"
+"""Problems of entries for which the result gets no ``Problem``, only a count."""
+_NO_RACK: Final = "the inventories hold no broker.rack: name the rack of this broker in the fleet file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,7 @@ class InventoryDisk:
     file: str | None
     """The output file; ``None`` if there is none."""
     kinds: Mapping[str, KindFigures]
+    """Number of entries and bytes, by kind of entry."""
     problems: Mapping[str, int] = field(metadata={KEY: "problem_counts"})
     """Number of entries with each problem."""
     rows: int
@@ -137,7 +139,7 @@ def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
 
 
 def require_place(ports: BrokerPorts, output: str) -> None:
-    """Return if a directory lies in no log dir and in no work root. Each disk is checked by its worker.
+    """Return if the output directory lies in no log dir and in no work root. Each disk is checked by its worker.
 
     Raises:
         RefusedError: it lies in one.
@@ -186,7 +188,7 @@ def _problems(ports: BrokerPorts, request: InventoryRequest, disks: Sequence[Inv
                 yield Problem(slug, one.disk.log_dir, "no entry with this problem", f"{count} of them", fix)
     if "broker.rack" in ports.named.unknown:
         where = str(request.broker.server_properties)
-        yield Problem("config-error", where, "a value", "a variable of config.providers", _NO_RACK)
+        yield Problem("config-error", where, "a literal broker.rack", "a variable of config.providers", _NO_RACK)
 
 
 def _disk_problems(disk: Disk) -> Iterator[Problem]:

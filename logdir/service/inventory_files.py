@@ -28,7 +28,7 @@ class _Place(NamedTuple):
 
 
 class InventoryFiles:
-    """One open file per log dir, in their order."""
+    """The inventory files of one broker while they are written: one open file per log dir, in their order."""
 
     def __init__(self, directory: str | None, *, is_written: bool) -> None:
         """Start without a file.
@@ -47,7 +47,7 @@ class InventoryFiles:
         self._places.append(self._new(len(self._places)))
 
     def descriptor(self, index: int) -> int:
-        """Return the descriptor of a file; ``close`` closes it."""
+        """Return the descriptor of the file with this number; ``close`` closes it."""
         return self._places[index].descriptor
 
     def replace(self, index: int) -> int:
@@ -71,8 +71,10 @@ class InventoryFiles:
             return file.read()
 
     def publish(self, summaries: Sequence[Summary]) -> list[str | None]:
-        """Sync every inventory, then rename each to its final name, which may replace an older file; return their
-        paths.
+        """Sync every inventory, then rename each to its final name, which may replace an older file.
+
+        Returns:
+            The final path of each; ``None`` for each if they get no name.
 
         Raises:
             OutputError: a file could not be synced or renamed; it and those after it are not published.

@@ -1,7 +1,7 @@
 """Move the replicas of a stopped broker to topic-id directories by a plan, verify the result, and move them back.
 
-``plan`` scans and decides; ``apply`` scans and decides again, then works in batches under the broker's own locks, and
-continues an interrupted run. Steps of a plan that no longer fit are refused by name; the others are done.
+``plan`` scans and decides; ``apply`` scans and decides again, then works in batches under Kafka's locks, and continues
+an interrupted run. Steps of a plan that no longer fit are refused by name; the others are done.
 
 Not here: which verb is allowed (``logdir.decide.layout.transitions``), the phases (``layout_phases``), the read-only
 status (``layout_status``).
@@ -35,8 +35,8 @@ from logdir.service.report.reporter import Reporter
 
 KEPT: Final = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
-  in each log dir: layout.json (how far), start-block.json (the true meta.properties), logdird-start-block.txt (the same
-  for people)
+  in each log dir: layout.json (the state of the change), start-block.json (the true meta.properties),
+  logdird-start-block.txt (the same for people)
   in a replica whose partition.metadata was missing or strange: relayout.json (what it was)
   once the log dirs are blocked no broker can start until logdirctl layout rollback"""
 """Text for the operator, shown before the first change."""
@@ -59,7 +59,7 @@ class LayoutRequest:
     """
 
     def require_valid(self) -> None:
-        """Return if the verb has a plan exactly if it takes one. Raises ``ValueError``."""
+        """Return if a plan document is given for a verb that takes one, and for no other. Raises ``ValueError``."""
         if (self.document is not None) is not self.verb.has_plan:
             raise ValueError(f"layout {self.verb.value} {'without' if self.verb.has_plan else 'with'} a plan document")
 
@@ -88,8 +88,8 @@ class LayoutPlanned:
 
 
 def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
-    """Scan a broker and decide; changes nothing. Called before recovery, so that a complete refusal changes nothing at
-    all.
+    """Scan a broker and decide; changes nothing. Called before crash recovery, so that a complete refusal changes
+    nothing at all.
 
     Args:
         broker: Opened with a start block allowed.
@@ -105,7 +105,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
             why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to change them all or none",
             found="no answer",
-            fix="repair it, or take the others back with logdirctl layout rollback",
+            fix="repair that log dir, or take the others back with logdirctl layout rollback",
         )
     seen = look_all(broker.open_dirs, broker.run_at)
     decision = _decide(asked, seen)

@@ -33,7 +33,7 @@ from logdir.service.log_dirs.request import BrokerRequest
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """Layout states that, for a released Kafka, only a rollback ends."""
 _NO_START = "no broker starts until logdirctl layout rollback has finished"
-_GOES_ON = "the same command goes on"
+_GOES_ON = "the same command again goes on with the change"
 _WAYS_ON = f"{_GOES_ON}, logdirctl layout rollback takes everything back"
 
 
@@ -45,11 +45,12 @@ class LogDirLayout:
     seen: LayoutView | None = None
     """``None``: the log dir cannot be read."""
     start_block: StartBlockState | None = None
+    """``None``, as ``seen``."""
     problem: Problem | None = None
 
     @property
     def layout(self) -> str | None:
-        """The layout of its replicas."""
+        """``topic-name``, ``topic-id``, ``mixed``, or ``empty`` without replicas; ``None``: it cannot be read."""
         if self.seen is None:
             return None
         under_ids = {replica.is_under_id for replica in self.seen.replicas}
@@ -64,17 +65,17 @@ class LogDirLayout:
 
     @property
     def state(self) -> LayoutState | None:
-        """The state in ``layout.json``."""
+        """The state in ``layout.json``; ``None``: there is no such file, or the log dir cannot be read."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.state
 
     @property
     def plan_sha256(self) -> str | None:
-        """SHA-256 of the plan in ``layout.json``."""
+        """SHA-256 of the plan, from ``layout.json``; ``None``, as ``state``."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.plan_sha256
 
     @property
     def for_broker(self) -> str | None:
-        """The broker that reads topic-id directories, from ``layout.json``."""
+        """The broker that reads topic-id directories, from ``layout.json``; ``None``: *finalize* has named none."""
         return None if self.seen is None or self.seen.file is None else self.seen.file.for_broker
 
     @property
@@ -97,17 +98,20 @@ class LayoutStatusItem:
     log_dir: str
     layout: str | None
     state: LayoutState | None
-    """``None``, as ``plan_sha256``, without a ``layout.json``, too."""
+    """From ``layout.json``, as ``plan_sha256``; both are ``None`` also where there is no such file."""
     plan_sha256: str | None
     for_broker: str | None
-    """``None`` before *finalize* names one, too."""
+    """From ``layout.json``; ``None`` also until *finalize* names a broker."""
     cluster_id: str | None
-    """The true one, as ``node_id``, behind a start block, too."""
+    """The original one, as ``node_id``, also behind a start block."""
     node_id: int | None
     start_block: StartBlockState | None
     by_name: int | None
+    """Number of live replicas under topic names."""
     by_id: int | None
+    """Number of live replicas under topic ids."""
     held: int | None
+    """Number of live replicas, in either layout, that may not be changed."""
 
     @classmethod
     def of(cls, one: LogDirLayout) -> LayoutStatusItem:
@@ -133,7 +137,7 @@ class LayoutStatusResult:
     """The layout of every log dir of a broker."""
 
     items: tuple[LayoutStatusItem, ...]
-    """In the order given."""
+    """In the order of the broker's configuration."""
 
 
 class StatusNext(Enum):
@@ -159,10 +163,11 @@ class BrokerStart(Enum):
     INSIDE = "inside"
     """No start block, but a work root inside a log dir, which stops a stock broker."""
     FREE = "free"
+    """Nothing on the log dirs keeps a broker from starting."""
 
     @property
     def sentence(self) -> str:
-        """What is so after a change of layout was interrupted, for people."""
+        """For people, after a layout change was interrupted: whether a broker can start, and which command goes on."""
         match self:
             case BrokerStart.SET:
                 return f"the log dirs are blocked, and {_NO_START}; {_WAYS_ON}"
@@ -185,11 +190,11 @@ class LayoutStatus:
     """The layout status of a broker."""
 
     log_dirs: tuple[LogDirLayout, ...]
-    """In the order given."""
+    """In the order of the broker's configuration."""
 
     @property
     def result(self) -> LayoutStatusResult:
-        """What is said of each log dir."""
+        """The result: one item per log dir."""
         return LayoutStatusResult(items=tuple(map(LayoutStatusItem.of, self.log_dirs)))
 
     @property
@@ -207,13 +212,13 @@ class LayoutStatus:
         plans = {one.plan_sha256 for one in known if one.plan_sha256 is not None}
         if len(plans) > 1:
             where = ", ".join(one.log_dir for one in known if one.state is not None)
-            fix = "apply the later one again"
+            fix = "logdirctl layout apply with the later plan again"
             problems.append(Problem(Why.LAYOUT_PLAN_DIFFERS.value, where, "one plan", " and ".join(sorted(plans)), fix))
         return problems
 
     @property
     def goes_on_with(self) -> str | None:
-        """The verb that continues with a plan; ``None`` if there is none."""
+        """The verb that continues the change with its plan, ``apply`` or ``verify``; ``None``: neither does."""
         states = {one.state for one in self.log_dirs}
         if states & {None, *_NOT_READ} or states == {LayoutState.VERIFIED} or not states:
             return None
@@ -280,13 +285,13 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
     if blocked:
         if len(blocked) == len(known):
             return []
-        fix = "go on with what was cut off, or logdirctl layout rollback"
+        fix = "go on with logdirctl layout apply and the same plan, or logdirctl layout rollback"
         return [
             Problem(
                 "start-block-partial",
                 ", ".join(blocked),
                 "a start block in every log dir, or in none",
-                "a start block in these only",
+                "a start block in these log dirs only",
                 fix,
             )
         ]
@@ -294,8 +299,8 @@ def _bar_problems(known: Sequence[LogDirLayout]) -> list[Problem]:
     # Within one log dir, a partial start block is a start-block.json beside an unblocked meta.properties.
     if begun := [one.log_dir for one in known if one.start_block is StartBlockState.PARTIAL]:
         expected = "a start block in every log dir, or no start-block.json"
-        found = "start-block.json in these, and no meta.properties that is blocked: they keep no broker out"
-        fix = "go on with what was cut off, or logdirctl layout rollback"
+        found = "start-block.json in these log dirs, and no blocked meta.properties: they keep no broker out"
+        fix = "go on with logdirctl layout apply and the same plan, or logdirctl layout rollback"
         problems.append(Problem("start-block-begun", ", ".join(begun), expected, found, fix))
     for one in known:
         if one.seen is not None and one.seen.inside and one.state not in _NOT_READ:

@@ -45,7 +45,7 @@ from logdir.worker.remote import DEFAULT_PATIENCE_MS, gather
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
 
-NO_LOG = "only a KRaft node has one, in its metadata.log.dir"
+NO_LOG = "only a KRaft node has a metadata log, in its metadata.log.dir"
 _MOST_BYTES = 1 << 20
 _RIGHTS = (errno.EACCES, errno.EPERM)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
@@ -77,13 +77,20 @@ class MetadataLog:
     """The files and offsets behind an answer."""
 
     origin: str
+    """Path of the directory or file."""
     snapshot: str | None
+    """Name of the snapshot that was read first; ``None``: the log was read from offset 0."""
     committed_offset: int
+    """Records below this offset are known to be committed."""
     end_offset: int
+    """The offset after the last record that was read; ``epoch`` is the epoch of that record, -1 if there is none."""
     epoch: int
     as_of_ms: int
+    """Newest timestamp of a record (wall clock); 0 if there is none."""
     open_transaction: int | None
+    """Where a transaction begins that does not end, and is not shown; ``None``: there is none."""
     is_log_behind: bool
+    """Whether the log ends before the snapshot, and was not used."""
 
     @classmethod
     def of(cls, look: Look) -> MetadataLog:
@@ -126,7 +133,7 @@ class DirectoryItem(NodeItem):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellItem:
-    """One line of a shell session."""
+    """One line typed in ``metadata shell``, and the lines that it printed."""
 
     typed: str
     printed: tuple[str, ...]
@@ -141,7 +148,7 @@ class MetadataOpened(NamedTuple):
 
 
 class MetadataSession:
-    """Metadata held by the worker process that read it; every answer has a deadline."""
+    """Metadata in the worker process that read it; every query must be answered before ``--disk-timeout``."""
 
     def __init__(self, port: Port, opened: MetadataOpened) -> None:
         """Start a session.
@@ -154,7 +161,7 @@ class MetadataSession:
         self.log, self.problems = opened
 
     def lines(self, lister: str, paths: Sequence[str]) -> Iterator[Line]:
-        """Yield the output lines of ``ls``, ``cat`` or ``find`` for some nodes, in the order of the paths.
+        """Yield what ``ls``, ``cat`` or ``find`` prints for some paths, in their order; ``Missed`` for a wrong path.
 
         Args:
             lister: ``ls``, ``cat`` or ``find``.
@@ -208,7 +215,7 @@ class _Kept(NamedTuple):
 
     shell: Shell
     width: list[int | None]
-    """Width of the terminal, for the current line."""
+    """One element: the columns of the terminal while the current line runs; ``None``: one entry a line."""
 
 
 def open_metadata(opened: WorkerState, path: str, *, is_file: bool) -> MetadataOpened:
@@ -236,30 +243,30 @@ def _kept(opened: WorkerState) -> _Kept:
 
 
 def list_lines(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
-    """As ``MetadataSession.lines``, in the process that read it."""
+    """As ``MetadataSession.lines``, in the process that read the metadata."""
     yield from LISTERS[lister](Place(_kept(opened).shell.place.root), paths)
 
 
 def list_nodes(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
-    """As ``MetadataSession.nodes``, in the process that read it."""
+    """As ``MetadataSession.nodes``, in the process that read the metadata."""
     for found in chosen(Place(_kept(opened).shell.place.root), paths, lister):
         yield found if isinstance(found, Missed) else utf8(text(to_json(_item(found, with_children=lister == "ls"))))
 
 
 def run_line(opened: WorkerState, line: str, width: int | None) -> Iterator[str | Missed]:
-    """As ``MetadataSession.run``, in the process that read it."""
+    """As ``MetadataSession.run``, in the process that read the metadata."""
     kept = _kept(opened)
     kept.width[0] = width
     yield from kept.shell.run(line)
 
 
 def complete(opened: WorkerState, line: str, word: str) -> list[str]:
-    """As ``MetadataSession.complete``, in the process that read it."""
+    """As ``MetadataSession.complete``, in the process that read the metadata."""
     return _kept(opened).shell.complete(line, word)
 
 
 def is_over(opened: WorkerState) -> bool:
-    """As ``MetadataSession.is_over``, in the process that read it."""
+    """As ``MetadataSession.is_over``, in the process that read the metadata."""
     return _kept(opened).shell.is_over
 
 
@@ -286,7 +293,7 @@ def typed(session: MetadataSession, line: str) -> tuple[ShellItem, list[Problem]
 
 @contextmanager
 def reading(path: str, fix: str = "") -> Iterator[None]:
-    """Translate an ``OSError`` of the body.
+    """Translate an ``OSError`` of the body into a ``LogDirError`` about the file.
 
     Args:
         path: The file that is read.
@@ -327,13 +334,13 @@ def directory_of(request: MetadataRequest) -> str:
         raise ConfigError((Problem("config-error", path, "a path in metadata.log.dir", found_there, fix),))
     found, unread = _searched(named.log_dirs, request.disk_timeout_ms)
     if len(found) > 1:
-        fix = "name the one the broker uses: --directory"
+        fix = "name the directory that the broker uses: --directory"
         raise ConfigError((Problem("config-error", "--log-dirs", f"one {METADATA_DIR}", " and ".join(found), fix),))
     if not found and unread:
         raise unread[0]  # The metadata log may be in an unread log dir.
     if not found:
         where = ", ".join(named.log_dirs)
-        fix = "name the broker's metadata.log.dir among the log dirs"
+        fix = "name the broker's metadata.log.dir among the log dirs, or its metadata log: --directory"
         raise MalformedFileError(where, expected=f"a {METADATA_DIR}", found="no such directory", fix=fix)
     return found[0]
 

@@ -1,4 +1,4 @@
-"""Print every batch and record of metadata files in the format of Kafka's own decoder. Only reads.
+"""Print every record batch and record of metadata files in the format of ``kafka-dump-log``. Only reads.
 
 Separate processes read the files: a hung disk becomes SUSPECT after its timeout.
 
@@ -59,7 +59,7 @@ class MetadataDumpRequest:
             raise ConfigError((Problem("config-error", "--stock", expected, self.release),))
         wrong = [name for name in self.files if not name.endswith(_SUFFIXES) or "\0" in name]
         if wrong:
-            expected = "a file called .log or .checkpoint"
+            expected = "a file whose name ends with .log or .checkpoint"
             raise ConfigError(tuple(Problem("config-error", name, expected, "another name") for name in wrong))
 
 
@@ -74,15 +74,15 @@ class DumpItem:
 
 
 class DumpEnd(NamedTuple):
-    """The state of a file after its lines or batches were printed."""
+    """What is known of a file once all its lines or record batches were yielded."""
 
     error: LogDirError | None
     """The error that ended the dump."""
     problems: tuple[Problem, ...]
     gaps: tuple[tuple[int, int], ...] = ()
-    """Pairs of consecutive offsets with a gap between them; the first hundred."""
+    """Offsets of two neighbouring records with a gap between them, for the first hundred gaps."""
     trailing_bytes: int | None = None
-    """Bytes after the last whole batch; ``None``: the file was not read to its end."""
+    """Bytes after the last whole record batch; ``None``: the file was not read to its end."""
 
     @property
     def first_gaps(self) -> tuple[str, ...]:
@@ -108,11 +108,11 @@ class FileDump:
         self._port_of = port_of
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that the stock tool prints after ``Dumping FILE``, without line ends."""
+        """Yield the lines that ``kafka-dump-log`` prints after ``Dumping FILE``, without line ends."""
         return self._all(dump_lines)
 
     def batches(self) -> Iterator[str]:
-        """Yield one JSON object per batch, with the names that the stock tool prints."""
+        """Yield one JSON object per record batch, with the names that ``kafka-dump-log`` prints as keys."""
         return self._all(dump_batches)
 
     def _all(self, call: Callable[[WorkerState, str, MetadataDumpRequest], Iterator[str]]) -> Iterator[str]:
@@ -136,7 +136,7 @@ def dump_batches(opened: WorkerState, path: str, request: MetadataDumpRequest) -
 
 
 def end_of_dump(opened: WorkerState) -> DumpEnd:
-    """Return the end state of the last dumped file."""
+    """Return the ``DumpEnd`` of the file that this process dumped last."""
     if not isinstance(opened.kept, DumpEnd):
         raise ValueError("no file was dumped")
     return opened.kept
@@ -188,7 +188,7 @@ def files_to_dump(request: MetadataDumpRequest) -> Iterator[tuple[FileDump, ...]
 
 
 def files_of(directory: str) -> list[str]:
-    """Return the newest snapshot and the segments, oldest first.
+    """Return the paths of a metadata log's newest snapshot and of its segments, oldest first.
 
     Raises:
         MalformedFileError: the directory holds neither.
@@ -209,4 +209,7 @@ def _counted(dump: Dump) -> list[Problem]:
     if not more:
         return dump.problems
     last = dump.problems[-1]
-    return [*dump.problems[:-1], last._replace(fix=f"{last.fix}{'; ' if last.fix else ''}{more} more in this file")]
+    return [
+        *dump.problems[:-1],
+        last._replace(fix=f"{last.fix}{'; ' if last.fix else ''}{more} more problems in this file"),
+    ]

@@ -73,7 +73,7 @@ class PurgeRequest:
             if is_given and self.selection.selector in (None, EVERYTHING)
         ]
         if self.includes_held and not self.overrides.is_even_if_early:
-            problems.append(Problem("config-error", "--include-held", "--even-if-early beside it", "none"))
+            problems.append(Problem("config-error", "--include-held", "--even-if-early beside --include-held", "none"))
         if self.bytes_per_second < 0:
             found = str(self.bytes_per_second)
             problems.append(Problem("config-error", "--bytes-per-second", "0 or more", found))
@@ -88,11 +88,12 @@ class PurgePlanned:
     """The plan of a purge."""
 
     items: tuple[ItemResult, ...]
-    """What would go, then what would stay: refused, or not due yet where nothing was named."""
+    """Replicas to purge, then those that stay: refused, or, without a selector, not due yet."""
     problems: tuple[Problem, ...]
     plan: PurgePlan | None
     """``None`` if the selector matched nothing."""
     looking: Rechecking | None
+    """Checks each replica against the cluster metadata before its removal; ``None``, as ``plan``."""
     asked: PurgeRequest
     has_staged: bool
     """Whether anything is staged."""
@@ -112,17 +113,21 @@ class PurgePlanned:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What follows later, for people."""
+        """When the next replica is due, or that nothing is staged, for people."""
         if self.plan is None:
             return ()
         if not self.has_staged:
             return (f"nothing is staged{'' if self.is_whole else WHERE_READ}",)
         due = self.plan.next_due_ms
-        return ("no other has a deadline to come" if due is None else f"the next one is due {utc(due)}",)
+        return (
+            "no other staged replica has a deadline to come"
+            if due is None
+            else f"the next staged replica is due {utc(due)}",
+        )
 
 
 def prepare(broker: OpenBroker) -> None:
-    """Make a broker ready for a purge: recovered, unless it runs, and its heartbeats folded forward.
+    """Make a broker ready for a purge: run crash recovery, unless a broker runs, and advance its heartbeats.
 
     Raises:
         LogDirError: as ``recover_if_stopped``; a heartbeat cannot be written.
@@ -135,8 +140,8 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change prepared.
-        asked: What is asked.
+        broker: The broker, opened; before a change ``prepare`` has run.
+        asked: The request.
 
     Raises:
         ConfigError: the selector or the source is invalid.
@@ -180,7 +185,7 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
         reporter: Receives the losses and progress.
 
     Returns:
-        One item per replica, and what is wrong with disks.
+        One item per replica, and the problems of disks.
 
     Raises:
         RefusedError: as ``purge_all``.

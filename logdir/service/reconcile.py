@@ -28,12 +28,12 @@ from logdir.worker.look import NOTHING, Deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A decision, based on one scan."""
+    """What a reconcile decided from one scan of the log dirs."""
 
     plan: ReconcilePlan | None
     """``None`` for a request document that is refused, or was applied before."""
     document: DocumentPlan | None
-    """The plan of a request document."""
+    """The plan of a request document; ``None``: the source is no request document."""
 
     @property
     def has_actions(self) -> bool:
@@ -42,12 +42,12 @@ class Decided:
 
     @property
     def is_followed(self) -> bool:
-        """Whether it can be carried out."""
+        """Whether there is a plan that is not refused as a whole, so that it can be carried out."""
         return self.plan is not None and self.refused is None
 
     @property
     def refused(self) -> Problem | None:
-        """Return why there is no plan at all."""
+        """Return why the source is refused as a whole; ``None`` if it is not."""
         if self.plan is not None:
             return self.plan.refused
         return None if self.document is None else self.document.problem
@@ -59,13 +59,18 @@ class Policy:
 
     delays: DelayPolicy
     protected: tuple[str, ...]
+    """Globs of topics that must not be changed."""
     percent: int
+    """The staging limit, in percent of the broker's partitions."""
     max_age_ms: int
+    """How old the cluster metadata may be while a broker runs."""
     is_confirmed: bool
+    """Whether more than the staging limit may be staged (``--even-over-limit``)."""
     is_image_confirmed: bool
+    """Whether the metadata may be older than the last applied (``--even-if-older-metadata``)."""
 
     def problems(self) -> tuple[Problem, ...]:
-        """Return which numbers do not fit."""
+        """Return a problem for each number that is out of its range."""
         found = []
         if self.percent not in range(101):
             expected = "a whole number of 0 to 100"
@@ -84,7 +89,7 @@ class ReconcilePlanned:
 
     @property
     def is_farther(self) -> bool:
-        """Whether carrying it out writes down that the cluster is followed farther, with nothing else to do, too."""
+        """Whether carrying it out advances the last applied position, even if there is no action."""
         plan, last_applied = self.decided.plan, self.desired.last_applied
         if plan is None or plan.last_applied is None or plan.last_applied == last_applied:
             return False
@@ -96,13 +101,13 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
     """Scan a broker, read its cluster metadata, and decide; changes nothing.
 
     Args:
-        broker: Open; for a change also recovered.
+        broker: The broker, opened; before a change crash recovery has run.
         source: The source of the cluster metadata.
         policy: The operator's options.
         is_stopped: Whether it is certain that no broker runs.
 
     Raises:
-        ConfigError: the source is invalid, or it is not known how far it is committed.
+        ConfigError: the source is invalid, or it is not known how far its metadata log is committed.
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()
@@ -139,7 +144,7 @@ def decide(
     """Decide what to do; reads creation times of directories, and changes nothing.
 
     Args:
-        broker: Open.
+        broker: The broker, opened.
         desired: The cluster metadata.
         policy: The operator's options.
         facts: Facts of every log dir, with replicas in doubt opened.

@@ -64,7 +64,7 @@ class RestorePlanned:
     """``None`` if the selector matched nothing."""
     plan: RestorePlan | None
     stamp: Stamp | None
-    """The stamp of the broker's own metadata log before it was read."""
+    """The stamp of the broker's own metadata log before it was read (``stamp_of``); ``None`` if it has no log."""
 
     @property
     def is_empty(self) -> bool:
@@ -76,7 +76,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change also recovered.
+        broker: The broker, opened; before a change crash recovery has run.
         asked: The request.
 
     Raises:
@@ -113,7 +113,7 @@ def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tupl
 
 
 def planned_restore(plan: RestorePlan) -> list[ItemResult]:
-    """Return the planned restores as rows."""
+    """Return a plan's restores as items of a result."""
     return [_restored(action, ItemState.PLANNED) for action in plan.actions]
 
 
@@ -149,7 +149,7 @@ def restore_all(
         stamp: Stamp of the broker's own metadata log before it was read (``stamp_of``).
 
     Returns:
-        One row per replica, and the problems of disks.
+        One item per replica, and the problems of disks.
 
     Raises:
         LogDirError: as ``OpenBroker.batch``; changes made by then stay.
@@ -173,7 +173,7 @@ def restore_all(
 
 @dataclass(slots=True, kw_only=True)
 class _Restoring:
-    """The state of one command."""
+    """The state of one restore: the results so far, and the disks that failed."""
 
     broker: OpenBroker
     request: rule.RestoreRequest
@@ -182,6 +182,7 @@ class _Restoring:
     stamp: Stamp | None
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
+    """Log dirs whose disk failed during this command."""
 
     def look(self, left: Collection[_Place]) -> tuple[LogDirFacts, ...]:
         """Scan the remaining replicas again."""

@@ -86,7 +86,7 @@ def plan(broker: OpenBroker, asked: StageRequest) -> StagePlanned:
     """Scan a broker and return the plan; changes nothing.
 
     Args:
-        broker: Open; for a change also recovered.
+        broker: The broker, opened; before a change crash recovery has run.
         asked: The request.
 
     Raises:
@@ -158,7 +158,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """The state of one command."""
+    """The state of one staging: the results so far, and the disks that failed."""
 
     broker: OpenBroker
     request: rule.StageRequest
@@ -167,10 +167,12 @@ class _Work:
     rows: list[ItemResult] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     sick: set[str] = field(default_factory=set)
+    """Log dirs whose disk failed during this command."""
     batches: Batches = field(default_factory=staging.batches)
     is_counted: bool = False
     """Whether the staging limit has counted all of the replicas."""
     braked: StagePlan | None = None
+    """The plan that the staging limit held back; ``None``: it held back none."""
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Scan and decide again about the remaining replicas; the record of the staging limit is made durable first."""
@@ -215,7 +217,7 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
     """Stage the planned replicas in batches; each batch scans and decides again.
 
     Args:
-        broker: Opened for changes, and recovered.
+        broker: Opened for changes; crash recovery has run.
         shown: The plan, from ``plan``; nothing else is done.
         reporter: Receives progress.
 

@@ -44,11 +44,12 @@ from logdir.service.report.staged import staged_replicas
 from logdir.worker.look import NOTHING
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
+"""The states of a staged replica in the listing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedItem:
-    """One line of the listing."""
+    """One staged replica, as a line of the listing."""
 
     log_dir: str
     path: str
@@ -123,7 +124,7 @@ class StagedListingRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedListing:
-    """The listing."""
+    """The staged replicas of one broker, and what is known of its log dirs."""
 
     items: tuple[StagedItem, ...]
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
@@ -138,7 +139,7 @@ class StagedListing:
     node_id: int | None
     """Node id of the log dirs; ``None`` if they do not all name the same one."""
     broker_runs: bool | None
-    """``None``: no lock file can be read."""
+    """Whether a broker runs on the log dirs; ``None``: no ``.lock`` file of Kafka's can be read."""
 
 
 _KINDS = Kind.STAGED, Kind.PURGING, Kind.INCOMING
@@ -264,7 +265,7 @@ def read_roots(ports: BrokerPorts, unread: Collection[str] = ()) -> Roots:
 def listed(
     item: StagedReplica, beat: Heartbeat | None, now: Instant, looked: Looked, known: ReplicaIndex
 ) -> StagedItem:
-    """Return the listing of one staged replica.
+    """Return the line of one staged replica in the listing.
 
     Args:
         item: The replica.

@@ -44,7 +44,7 @@ _ORDER: Final = (
     State.UNKNOWN,
     State.LEAVING,
 )
-"""What needs a look first."""
+"""The states in the order in which an operator should look at strays."""
 _UNREAD: Final = Image(
     source=Source.METADATA_LOG,
     origin="",
@@ -77,11 +77,11 @@ class StraysResult:
     source: SourceItem | None
     """``None``: the cluster metadata could not be read."""
     image: Image | None = field(metadata=HIDDEN)
-    """The image of the source."""
+    """The cluster image that was read; ``None``, as ``source``."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     """All problems, including those of strays that the cluster assigns to this broker."""
     uncommitted: Problem | None = field(metadata=HIDDEN)
-    """What the metadata log contains beyond its committed part; no problem of these disks."""
+    """Why nothing is proven: no part of the metadata log is known to be committed. No problem of these disks."""
     is_unplaced: bool = field(metadata=HIDDEN)
     """Whether a proof depends on the last applied position, which is not known."""
     is_whole: bool = field(metadata=HIDDEN)
@@ -91,17 +91,17 @@ class StraysResult:
 
     @property
     def all_problems(self) -> tuple[Problem, ...]:
-        """What is wrong, and what is not known to be committed."""
+        """``problems``, and ``uncommitted`` if there is one."""
         return self.problems if self.uncommitted is None else (*self.problems, self.uncommitted)
 
     @property
     def by_urgency(self) -> tuple[Stray, ...]:
-        """Those that need a look first."""
+        """The strays, those an operator should look at first in front."""
         return tuple(sorted(self.strays, key=lambda one: _ORDER.index(one.state)))
 
     @property
     def summary(self) -> str:
-        """How many there are in each state, or that there are none, for people."""
+        """How many strays there are in each state, and their size, or that there are none, for people."""
         if not self.strays:
             what = "nothing is unclaimed" if self.image is not None else "nothing is found"
             return what if self.is_whole else f"{what} on the log dirs that can be read"
@@ -115,7 +115,7 @@ def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> Str
 
     Args:
         asked: The request.
-        source_read: Called with the image before the image may be refused.
+        source_read: Called with an image that is refused, right before the error is raised.
 
     Raises:
         ConfigError: the broker, the source or the selector is invalid.
@@ -145,7 +145,7 @@ def strays(asked: StraysRequest, *, source_read: Callable[[Image], None]) -> Str
 
 
 def proof_of(stray: Stray) -> Proof | None:
-    """Return what proves that a stray is not wanted any more."""
+    """Return what proves that a stray is not wanted any more; ``None``: nothing does."""
     is_decided = stray.state in (State.PROVEN, State.REFUSED)
     return stray.evidence.proof if is_decided and isinstance(stray.evidence, Removed) else None
 

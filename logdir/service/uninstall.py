@@ -69,13 +69,16 @@ class UninstallPlanned:
     """The staged replicas, then one item per work root."""
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
+    """Shown before any change: what is lost with the work roots."""
     staying: tuple[StagedReplica, ...]
     """Replicas that keep a work root from being removed."""
     found_block: StartBlockState
+    """The state of the start block before any change."""
     facts: tuple[LogDirFacts, ...]
     listed: tuple[ItemResult, ...]
     """Staged replicas that are not restored."""
     restoring: tuple[RestoreRequest, RestorePlan, Stamp | None] | None = None
+    """The arguments of ``restore_all``; ``None``: nothing is restored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,7 @@ class UninstallDone:
     items: tuple[ItemResult, ...]
     problems: tuple[Problem, ...]
     staying: tuple[StagedReplica, ...]
+    """Replicas that were still staged after the restores."""
 
 
 def prepare(broker: OpenBroker) -> None:
@@ -120,7 +124,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
             why=Why.LOG_DIRS_INCOMPLETE,
             expected="every log dir, to lift the start block in all or in none",
             found="no work root, or no answer",
-            fix="logdirctl init, or repair it first",
+            fix="logdirctl init makes a missing work root; repair a log dir that does not answer",
         )
     items = staged_replicas(facts, None, *_KINDS)
     restoring = None
@@ -156,7 +160,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
     """Restore the planned replicas, lift the start block, and remove the work roots if all of them can be removed.
 
     Args:
-        broker: Opened for changes, and recovered.
+        broker: Opened for changes; ``prepare`` has run.
         shown: The plan, from ``plan``.
         reporter: Receives progress and warnings.
 
@@ -184,7 +188,7 @@ def apply(broker: OpenBroker, shown: UninstallPlanned, reporter: Reporter) -> Un
 
 @contextmanager
 def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
-    """Open the log dirs without a work root in addition to the others: they may be blocked, too."""
+    """Yield every log dir that answers, also those without a work root, which may be blocked, too."""
     with ExitStack() as stack:
         rootless = []
         for log_dir in broker.rootless:
@@ -194,7 +198,7 @@ def _seen(broker: OpenBroker) -> Iterator[tuple[LogDirTop, ...]]:
 
 
 def _require_names(facts: Sequence[LogDirFacts], tops: Sequence[LogDirTop]) -> None:
-    """Refuse if a stock broker could not start afterwards."""
+    """Raise ``RefusedError`` if a replica lies under its topic id, or a layout change is not complete."""
     for one in facts:
         if one.layout in ("topic-id", "mixed"):
             raise _in_layout(one.log_dir, one.layout)
@@ -244,7 +248,11 @@ def _way_out(item: StagedReplica, *, is_restore: bool) -> str:
         return BY_HAND
     if item.marker is None or item.problem is not None:
         return (item.problem.fix if item.problem is not None else "") or BY_HAND
-    return "export it and purge it first" if is_restore else "restore or purge it first, or add --restore"
+    return (
+        "copy it with logdirctl staged export, then logdirctl staged purge"
+        if is_restore
+        else "logdirctl staged restore or logdirctl staged purge first, or add --restore"
+    )
 
 
 def _blocked(
@@ -291,7 +299,7 @@ def _root_rows(broker: OpenBroker, blocked: Mapping[str, Problem]) -> list[ItemR
         if not blocked:
             state, detail = ItemState.PLANNED, _GOES
         elif problem is None:
-            state, detail = ItemState.WAITING, f"{_STAYS}: all go together or none"
+            state, detail = ItemState.WAITING, f"{_STAYS}: all work roots go together or none"
         else:
             state, detail = ItemState.REFUSED, _STAYS
         rows.append(

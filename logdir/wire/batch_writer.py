@@ -18,10 +18,10 @@ _BEFORE_LENGTH_ENDS = 12
 
 
 def encode_records(records: Iterable[Record], *, base_offset: int, base_timestamp: int) -> bytes:
-    """Return the bytes of records inside a batch, before compression.
+    """Return the bytes of the records in a record batch, before compression.
 
     Args:
-        records: With ascending offsets from ``base_offset`` on.
+        records: The records, with ascending offsets from ``base_offset`` on.
         base_offset: Base offset of the batch.
         base_timestamp: Base timestamp of the batch, in epoch milliseconds.
     """
@@ -59,14 +59,14 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """Return a whole batch, checksum included.
+    """Return the bytes of a whole record batch: header with checksum, and records.
 
     Args:
         body: Its records, compressed as ``attributes`` specify.
         base_offset: Offset of the first record.
         leader_epoch: -1 if unknown.
         attributes: Attribute bits of the header.
-        last_offset_delta: Of the last record.
+        last_offset_delta: Offset of the last record minus ``base_offset``.
         base_timestamp: Epoch milliseconds; -1 in an empty batch.
         max_timestamp: Epoch milliseconds.
         count: Number of records.
@@ -87,10 +87,10 @@ def encode_batch(
 
 
 def data_batch(records: Sequence[Record], *, leader_epoch: int = -1, attributes: int = 0) -> bytes:
-    """Return an uncompressed batch of one or more records; ``attributes`` set the kind of batch.
+    """Return the bytes of an uncompressed record batch; ``attributes`` are bits such as ``CONTROL``.
 
     Raises:
-        ValueError: there is no record, or ``attributes`` name a codec.
+        ValueError: ``records`` is empty, or ``attributes`` name a codec.
     """
     if not records or attributes & 0x07:
         raise ValueError(f"expected records and no codec, found {len(records)}, attributes {attributes:#x}")
@@ -109,7 +109,7 @@ def data_batch(records: Sequence[Record], *, leader_epoch: int = -1, attributes:
 
 
 def metadata_batch(values: Sequence[bytes], *, base_offset: int, epoch: int, timestamp_ms: int) -> bytes:
-    """Return a batch of the metadata log or a snapshot.
+    """Return the bytes of a record batch of the metadata log or a snapshot.
 
     Args:
         values: Values of its records, one or more.
@@ -128,7 +128,7 @@ def metadata_batch(values: Sequence[bytes], *, base_offset: int, epoch: int, tim
 
 
 def control_batch(records: Sequence[tuple[bytes, bytes]], *, base_offset: int, epoch: int, timestamp_ms: int) -> bytes:
-    """Return a batch of control records of the quorum, from their keys and values; see :func:`metadata_batch`.
+    """Return the bytes of a batch of the quorum's control records, given as (key, value); see :func:`metadata_batch`.
 
     Raises:
         ValueError: there is no record.

@@ -26,7 +26,7 @@ from logdir.wire.records import HEADER, LEAST_RECORD, Record, read_records
 MAGIC: Final = 2
 
 CRC_START: Final = 21
-"""The checksum covers a batch from this byte on."""
+"""The checksum covers a record batch from this byte on."""
 
 PRODUCER_START: Final = 43
 COUNT_START: Final = 57
@@ -36,9 +36,9 @@ CONTROL: Final = 0x20
 _CODEC: Final = 0x07
 
 _PREFIX: Final = Struct(">qiib")
-"""Of a batch as far as its magic byte."""
+"""The first fields of a record batch, up to its magic byte."""
 PREFIX_SIZE: Final = _PREFIX.size
-"""As the stock reader: these bytes alone are no batch yet, whatever they hold."""
+"""Size of the first fields. As for Kafka's reader, a rest of a file that is no longer than this holds no batch."""
 CRC_AT: Final = 17
 _LENGTH_AT: Final = 8
 _MAGIC_AT: Final = 16
@@ -49,12 +49,12 @@ _NO_PRODUCER: Final = (-1, -1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One whole batch with a valid checksum."""
+    """One whole record batch with a valid checksum."""
 
     path: str
     """The file it was read from."""
     position: int
-    """Where it starts in that file, in bytes."""
+    """Byte position of its start in that file."""
     data: bytes = field(repr=False)
     """All its bytes, including the header."""
     header: tuple[int, ...] = field(repr=False)
@@ -92,7 +92,7 @@ class Batch:
 
     @property
     def last_offset_delta(self) -> int:
-        """Its last offset relative to the first; compaction does not change it."""
+        """Its last offset minus its base offset; compaction does not change it."""
         return self.header[6]
 
     @property
@@ -102,7 +102,7 @@ class Batch:
 
     @property
     def max_timestamp(self) -> int:
-        """Epoch milliseconds."""
+        """Maximum timestamp of its records, in epoch milliseconds."""
         return self.header[8]
 
     @property
@@ -122,7 +122,7 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """Records in it; 0 is possible after compaction."""
+        """Number of records in it; 0 is possible after compaction."""
         return self.header[12]
 
     @property
@@ -180,12 +180,12 @@ class Batch:
             raise error.within(self.path, self.position) from None
 
     def corrupt(self, expected: str, found: object, position: int) -> CorruptBatchError:
-        """Return the error about a byte of this batch; ``position`` is relative to its start."""
+        """Return, for the caller to raise, the error about a byte of this batch; ``position`` counts from its start."""
         return CorruptBatchError(self.path, expected=expected, found=found, position=self.position + position)
 
 
 def read_batches(data: bytes | memoryview, path: str = "", *, start: int = 0) -> Iterator[Batch]:
-    """Yield the whole batches of a file, in its order.
+    """Yield the whole record batches of a file, in its order.
 
     Stops silently at an incomplete batch: position and size of the last batch show where.
 
@@ -216,17 +216,17 @@ def read_batches(data: bytes | memoryview, path: str = "", *, start: int = 0) ->
 
 
 def framed_size(data: bytes | memoryview, at: int, room: int, path: str, position: int | None = None) -> int | None:
-    """Return how many bytes the batch has that begins somewhere, by its first bytes.
+    """Return the size of the record batch that begins at ``at``, from its first fields; the rest is not read.
 
     Args:
-        data: Holds more than ``PREFIX_SIZE`` bytes of it.
-        at: Where in ``data`` it begins.
-        room: Bytes that there are from there to the end of the file.
-        path: Of the file, for the errors.
-        position: Where in the file it begins; ``None``: as in ``data``.
+        data: Bytes of the file; more than ``PREFIX_SIZE`` of them are of this batch.
+        at: Where in ``data`` the batch begins.
+        room: Number of bytes from there to the end of the file.
+        path: Path of the file, for the errors.
+        position: Where in the file the batch begins; ``None``: ``data`` is the file, so it is ``at``.
 
     Returns:
-        It; ``None`` if fewer are there: a torn tail.
+        The size in bytes, including the header; ``None``: more than ``room``, so the file ends in the batch.
 
     Raises:
         CorruptBatchError: a length or a magic byte that cannot be true.
@@ -252,7 +252,7 @@ def read_values(batch: Batch) -> Iterator[tuple[int, memoryview]]:
     """Yield offset and value of each record of a metadata batch.
 
     Raises:
-        WireError: it is no metadata batch; see :func:`value_spans`.
+        WireError: ``batch`` is no metadata batch; see :func:`value_spans`.
     """
     view = memoryview(batch.data)
     for offset, start, end in value_spans(batch):
@@ -273,7 +273,7 @@ def value_spans(batch: Batch) -> Iterator[tuple[int, int, int]]:
     if header[9:12] != _NO_PRODUCER:
         raise batch.corrupt("a metadata batch, without a producer", header[9:12], PRODUCER_START)
     if not 0 <= count * LEAST_RECORD <= len(data) - HEADER.size:
-        raise batch.corrupt("as many records as there is room for", count, COUNT_START)
+        raise batch.corrupt("a record count that fits in the batch", count, COUNT_START)
     position, previous = HEADER.size, -1
     try:
         for _ in range(count):
@@ -286,7 +286,9 @@ def value_spans(batch: Batch) -> Iterator[tuple[int, int, int]]:
                 size, start = read_varint(data, position)
             if data[start] or data[start + 1]:
                 found = data[start : start + 2].hex()
-                raise WireError(expected="a record of its batch's time, no attributes", found=found, position=start)
+                raise WireError(
+                    expected="a record with its batch's timestamp and no attributes", found=found, position=start
+                )
             raw = data[start + 2]
             if raw < 0x80:
                 delta, position = (raw >> 1) ^ -(raw & 1), start + 3

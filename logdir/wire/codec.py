@@ -1,4 +1,4 @@
-"""Codec of one struct version: reading it from bytes and writing it back.
+"""Codec of a struct in one version: reads it from bytes and writes it back.
 
 Not here: frames and headers (``frames``), the frame of a metadata record (``metadata_records``).
 
@@ -24,9 +24,9 @@ class Codec:
         """Build the codec.
 
         Args:
-            fields: The table of fields.
+            fields: The field table of the struct.
             version: The version to read and write.
-            flexible: Whether that version is flexible.
+            flexible: Whether that version has compact lengths and tagged fields (KIP-482).
         """
         self._read: Read = struct_reader(fields, version, flexible=flexible)
         self._write: Write = struct_writer(fields, version, flexible=flexible)
@@ -37,7 +37,7 @@ class Codec:
         Ids are 16 bytes, arrays tuples, structs dictionaries; unknown tagged fields are under ``_tags``.
 
         Args:
-            data: The bytes, read to their end.
+            data: The bytes; the struct must reach to their end.
             position: The position where the struct starts.
 
         Raises:
@@ -45,12 +45,12 @@ class Codec:
         """
         value, end = self._read(data, position)
         if end != len(data):
-            raise WireError(expected="the end", found=f"{len(data) - end} more bytes", position=end)
+            raise WireError(expected="the end of the bytes", found=f"{len(data) - end} more bytes", position=end)
         fields: dict[str, Any] = value
         return fields
 
     def read_part(self, data: bytes, position: int) -> tuple[dict[str, Any], int]:
-        """Return the fields, and the position after them; see :meth:`read`.
+        """Return the fields of a struct that more bytes may follow, and the position after it; see :meth:`read`.
 
         Raises:
             WireError: the bytes are no such struct.

@@ -19,7 +19,7 @@ from logdir.wire.errors import CodecMissingError, WireError
 from logdir.wire.primitives import read_unsigned_varint, too_short
 
 DEFAULT_LIMIT: Final = 256 * 1024 * 1024
-"""Maximum decompressed size of a batch, in bytes."""
+"""Maximum decompressed size of a record batch, in bytes."""
 
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = 16
@@ -30,7 +30,7 @@ _FULL: Final = "whole buffer"
 
 
 class Codec(IntEnum):
-    """The codec number in a batch's attributes."""
+    """The codec number in a record batch's attributes."""
 
     NONE = 0
     GZIP = 1

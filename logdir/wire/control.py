@@ -94,7 +94,7 @@ _ALL: Final = (
 )
 
 TYPES: Final[Mapping[int, ControlType]] = MappingProxyType({one.number: one for one in _ALL})
-"""Control types by number."""
+"""Types of control record by number."""
 
 _KEY: Final = struct.Struct(">hh")
 _VERSION: Final = struct.Struct(">h")
@@ -102,14 +102,14 @@ _VERSION: Final = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRecord:
-    """One control record."""
+    """One decoded control record."""
 
     type: int
     name: str
     version: int
     """Version of the value; that of the key is always 0."""
     fields: dict[str, Any]
-    """The fields, including ``version``, as in Kafka's tables."""
+    """The fields of the value, including ``version``, under Kafka's names."""
 
 
 @cache
@@ -119,11 +119,11 @@ def _codec(number: int, version: int) -> Codec:
 
 
 def decode_control(record: Record, path: str = "") -> ControlRecord:
-    """Decode a record of a control batch.
+    """Decode a control record.
 
     Args:
         record: A record of a batch whose ``is_control`` is true.
-        path: Path of the file, for the errors; positions count from the start of its key or value.
+        path: Path of the file, for the errors; positions count from the start of the record's key or value.
 
     Raises:
         UnknownRecordTypeError: a type or a version of the value that this release does not know.
@@ -135,7 +135,7 @@ def decode_control(record: Record, path: str = "") -> ControlRecord:
     # Of a key with a higher version Kafka reads the first four bytes.
     key_version, number = _KEY.unpack_from(key)
     if key_version < 0:
-        raise WireError(path, expected="a version of 0 or above", found=key_version, position=0)
+        raise WireError(path, expected="a key version of 0 or above", found=key_version, position=0)
     if len(value) < _VERSION.size:
         raise too_short(value, 0, "the value of a control record").within(path)
     (version,) = _VERSION.unpack_from(value)
@@ -150,7 +150,7 @@ def decode_control(record: Record, path: str = "") -> ControlRecord:
 
 
 def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
-    """Return key and value, as Kafka writes them.
+    """Return the key and the value of a control record in bytes, as Kafka writes them.
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.
@@ -165,5 +165,5 @@ def encode_control(record: ControlRecord) -> tuple[bytes, bytes]:
 
 
 def to_json(record: ControlRecord) -> dict[str, Any]:
-    """Return the value as the stock decoder prints it, ``version`` first."""
+    """Return the value of a control record in the JSON that ``kafka-dump-log`` prints, ``version`` first."""
     return json_form.to_json(TYPES[record.type].table.fields, record.version, record.fields)

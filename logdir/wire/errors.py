@@ -27,7 +27,7 @@ class WireError(FormatError):
             expected: The expected content.
             found: The actual content.
             position: Byte position in ``path``, from 0; ``None`` if there are no bytes.
-            fix: The fix.
+            fix: What the operator should do; empty: nothing is known.
         """
         self.position = position
         place = "" if position is None else f" at byte {position}"
@@ -38,7 +38,7 @@ class WireError(FormatError):
 
         Args:
             path: The enclosing file or message.
-            base: Position of the bytes in it.
+            base: Position of these bytes in the enclosing file or message.
         """
         position = base + (self.position or 0)
         return type(self)(path, expected=self.expected, found=self.found, position=position, fix=self.fix)
@@ -64,11 +64,11 @@ class UnknownRecordTypeError(WireError):
             expected="a record type and version known to this release",
             found=f"type {record_type}, version {version}",
             position=position,
-            fix="read it with a newer release",
+            fix="read it with a newer logdird release",
         )
 
     def within(self, path: str, base: int = 0) -> UnknownRecordTypeError:
-        """Return the same error as seen from outside; see :meth:`WireError.within`."""
+        """Return the same error relative to the enclosing file or message; see :meth:`WireError.within`."""
         position = base + (self.position or 0)
         return UnknownRecordTypeError(path, record_type=self.type, version=self.version, position=position)
 

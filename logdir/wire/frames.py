@@ -1,7 +1,7 @@
 """Frames of requests and responses: header and body, without the four bytes of length before them.
 
-A response does not identify its request, so the caller passes its API. Bodies are dictionaries as the codec reads them;
-``to_json`` converts one to Kafka's own JSON, ``from_json`` converts it back.
+A response does not contain its API and version, so the caller passes those of the request. Bodies are dictionaries
+as the codec reads them; ``to_json`` converts one to Kafka's own JSON, ``from_json`` converts it back.
 
 Special header rules: the client id of a request is never compact; a request of version 0 of ControlledShutdown has
 none; the header of an ApiVersions response is never flexible; an unknown version of ApiVersions is to be answered in
@@ -50,7 +50,7 @@ _MODULES: Final = (
 MESSAGES: Final[Mapping[tuple[int, Direction, Form], Message]] = MappingProxyType(
     {(one.key, one.direction, one.form): one for module in _MODULES for one in module.MESSAGES}
 )
-"""Messages by API key, direction and form; form "kip" only if the KIP differs from the shipped message."""
+"""Messages by API key, direction and form; form "kip" exists only if the KIP differs from the shipped message."""
 
 _BY_NAME: Final = {(one.name, one.direction, one.form): one for one in MESSAGES.values()}
 
@@ -86,10 +86,10 @@ class ResponseHeader:
 
 
 def message(name: str, direction: Direction, version: int, form: Form = Form.SHIPPED) -> Message:
-    """Return a message by the name of its API.
+    """Return the request or response of an API by the name of the API.
 
     Raises:
-        UnknownMessageError: there is no such message or version.
+        UnknownMessageError: this release knows no such message or version.
     """
     return _checked(_BY_NAME.get((name, direction, form)), name, direction, version, form)
 
@@ -263,12 +263,12 @@ def encode_response(
 
 
 def to_json(one: Message, version: int, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body in Kafka's own JSON form; ``records`` are base64 text."""
+    """Return the body of a message in Kafka's own JSON form; ``records`` are base64 text."""
     return json_form.to_json(one.fields, version, body)
 
 
 def from_json(one: Message, version: int, document: object, path: str = "") -> dict[str, Any]:
-    """Return the body of a document in Kafka's JSON form, as :func:`decode_request` returns it.
+    """Return the body that a document in Kafka's JSON form stands for, as :func:`decode_request` returns it.
 
     Args:
         one: The message; see :func:`message`.

@@ -1,10 +1,10 @@
-"""Conversion between values and Kafka's own JSON form.
+"""Conversion between structs, as the codec reads them, and Kafka's own JSON form.
 
 Ids are base64 text, ``bytes`` standard base64, arrays lists. A tagged field with its default value is left out, as in
 Kafka's converters; unknown tags have no JSON form and are lost. Reading is strict: a missing field, or one that is not
 in the version, is an error.
 
-Spec: kafka-formats §9 (what the stock decoder prints); org.apache.kafka JsonConverter classes.
+Spec: kafka-formats §9 (what ``kafka-dump-log`` prints); org.apache.kafka JsonConverter classes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _RANGES: Final = {
 
 
 def to_json(fields: tuple[Field, ...], version: int, value: dict[str, Any]) -> dict[str, Any]:
-    """Return a struct as Kafka's JSON.
+    """Return a struct in Kafka's JSON form.
 
     Args:
-        fields: The table of the struct.
+        fields: The field table of the struct.
         version: Version of the value.
-        value: As the codec reads it.
+        value: The struct, as the codec reads it.
     """
     shown = {}
     for field in fields:
@@ -74,7 +74,7 @@ def from_json(fields: tuple[Field, ...], version: int, document: object, path: s
     A name may start with a capital letter, as in Kafka's tables; a tagged field may be left out.
 
     Args:
-        fields: The table.
+        fields: The field table of the struct.
         version: Version of the document.
         document: The result of ``json.loads``.
         path: Name of the document, for the error.

@@ -4,8 +4,8 @@ It differs from Python's JSON in floating-point numbers and control characters.
 
 Not here: the JSON form of records (``json_form``, ``metadata_records``).
 
-Spec: kafka-formats §9 (what the stock decoder prints); java.lang.Double.toString as of JDK 19 (those before write a few
-numbers with more digits than needed).
+Spec: kafka-formats §9 (what ``kafka-dump-log`` prints); java.lang.Double.toString as of JDK 19 (those before write a
+few numbers with more digits than needed).
 
 >>> text({"value": 1e7, "name": "a\x1b\u00e4"})
 '{"value":1.0E7,"name":"a\\u001Bä"}'
@@ -27,7 +27,7 @@ _PLAIN_FROM, _PLAIN_TO = -3, 7
 
 
 def text(value: object) -> str:
-    """Return JSON on one line.
+    """Return a value as one line of JSON, as Kafka's own tools print it.
 
     Args:
         value: Dictionaries with text keys, lists, texts, numbers, booleans and ``None``.

@@ -1,4 +1,4 @@
-"""Requests and responses: their API, versions and table.
+"""Requests and responses: their API, versions and field table.
 
 Not here: the tables (``messages``), headers and frames (``frames``).
 
@@ -21,7 +21,7 @@ class Direction(StrEnum):
 
 
 class Form(StrEnum):
-    """The origin of a schema, where a KIP's text and the releases differ."""
+    """Whether a schema is that of Kafka's releases or that of a KIP's text, where the two differ."""
 
     SHIPPED = "shipped"
     KIP = "kip"
@@ -29,7 +29,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message, in all shipped versions, or in the version of a KIP."""
+    """The request or response of an API, in all shipped versions or in the version of a KIP."""
 
     key: int
     """The API key."""
@@ -43,7 +43,7 @@ class Message:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The table of all versions."""
+        """The fields of all versions, in the order of the binary format."""
         return self.table.fields
 
 
@@ -63,10 +63,10 @@ def api(
         key: The API key.
         name: The API name.
         versions: The existing versions.
-        flexible: The flexible versions; empty: none.
-        request: The table of the request.
-        response: The table of the response.
-        form: The origin of the schema.
+        flexible: The flexible versions (compact lengths, tagged fields); empty: none.
+        request: The field table of the request, in the notation of ``schema``.
+        response: The field table of the response.
+        form: Whether the schema is that of the releases or of a KIP's text.
     """
     made = [
         Message(

@@ -1,4 +1,4 @@
-"""Decoding and encoding one record of the metadata log, and its JSON form in the stock decoder.
+"""Decoding and encoding one record of the metadata log, and its JSON form as ``kafka-dump-log`` prints it.
 
 Not here: batches (``batches``), the faster decoding of the most frequent types (``metadata_fast``).
 
@@ -26,7 +26,7 @@ from logdir.wire.primitives import read_unsigned_varint, unsigned_varint
 __all__ = ("FRAME_VERSION", "TYPES", "MetadataRecord", "decode", "encode", "from_json", "to_json")
 
 FRAME_VERSION: Final = 1
-"""Frame version since 3.0; 2.8 wrote 0, which no later release reads."""
+"""Frame version that Kafka writes since 3.0; 2.8 wrote 0, which no later release reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class MetadataRecord:
 
     @property
     def name(self) -> str:
-        """The name of the type in the stock decoder."""
+        """The name of the record type, as ``kafka-dump-log`` prints it."""
         return TYPES[self.type].name
 
 
@@ -62,7 +62,7 @@ def decode(value: bytes | memoryview, path: str = "", position: int = 0) -> Meta
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.
-        WireError: the bytes are no such value.
+        WireError: the bytes are no record of the metadata log.
     """
     data = bytes(value)
     try:
@@ -85,7 +85,7 @@ def _decode(data: bytes) -> MetadataRecord:
 
 
 def encode(record: MetadataRecord) -> bytes:
-    """Return the value of a record, as Kafka writes it.
+    """Return the bytes of a record's value, as Kafka writes them.
 
     Raises:
         UnknownRecordTypeError: a type or version that this release does not know.
@@ -119,14 +119,14 @@ def from_json(document: object, path: str = "") -> MetadataRecord:
 
     Raises:
         UnknownRecordTypeError: a version that this release does not know.
-        WireError: the document is no such record; the path names the wrong part.
+        WireError: the document is no such record; the error's path names the wrong key.
     """
     if not isinstance(document, dict) or document.keys() != {"type", "version", "data"}:
-        raise WireError(path, expected="an object of type, version and data", found=document)
+        raise WireError(path, expected="an object with type, version and data", found=document)
     name, version = document["type"], document["version"]
     kind = _BY_NAME.get(name) if isinstance(name, str) else None
     if kind is None or not isinstance(version, int) or isinstance(version, bool):
-        raise WireError(path, expected="a record type and version", found=f"{name!r}, {version!r}")
+        raise WireError(path, expected="a known record type and version", found=f"{name!r}, {version!r}")
     if version not in kind.versions:
         raise UnknownRecordTypeError(path, record_type=kind.number, version=version)
     fields = json_form.from_json(kind.fields, version, document["data"], path)

@@ -1,4 +1,4 @@
-"""The records of the metadata log, one table each; versions and numbers are Kafka's.
+"""The records of the metadata log, one field table each; versions and numbers are Kafka's.
 
 Not here: their frame and codec (``metadata_records``), what they do to an image (``cluster.fold``).
 
@@ -52,17 +52,17 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordTable:
-    """What the records of a type hold."""
+    """One type of metadata record: its versions and field table."""
 
     number: int
     name: str
-    """As the stock decoder prints it."""
+    """Its name, as ``kafka-dump-log`` prints it."""
     versions: Versions
     table: Table
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """The table of all versions."""
+        """The fields of all versions, in the order of the binary format."""
         return self.table.fields
 
 
@@ -234,4 +234,4 @@ _ALL: Final = (
 )  # fmt: skip
 
 TYPES: Final[Mapping[int, RecordTable]] = MappingProxyType({one.number: one for one in _ALL})
-"""By number."""
+"""Types of metadata record by number."""

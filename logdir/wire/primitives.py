@@ -21,12 +21,12 @@ _BITS_64 = (1 << 64) - 1
 
 
 def too_short(data: bytes, position: int, what: str) -> WireError:
-    """Return the error for truncated bytes.
+    """Return, for the caller to raise, the error for truncated bytes.
 
     Args:
         data: The bytes.
-        position: Position of the missing part.
-        what: The missing part.
+        position: Position in ``data`` where the missing part should start.
+        what: The name of the missing part, for the message.
     """
     left = max(len(data) - position, 0)
     return WireError(expected=what, found=f"only {left} more bytes", position=position)
@@ -88,7 +88,7 @@ def unsigned_varint(value: int) -> bytes:
     """Return the bytes of an unsigned number of up to 64 bits.
 
     Raises:
-        ValueError: it is negative or larger.
+        ValueError: the number is negative or has more than 64 bits.
     """
     if not 0 <= value <= _BITS_64:
         raise ValueError(f"no unsigned number of 64 bits: {value}")
@@ -106,6 +106,6 @@ def varint(value: int) -> bytes:
     """Return the bytes of a signed number (``varint`` and ``varlong`` are written alike).
 
     Raises:
-        ValueError: it has more than 64 bits.
+        ValueError: the number has more than 64 bits.
     """
     return unsigned_varint(value << 1 if value >= 0 else (~value << 1) | 1)

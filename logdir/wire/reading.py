@@ -1,6 +1,6 @@
-"""Field readers, built from a table for one version.
+"""Functions that read fields, built from a field table for one version.
 
-Readers are not recursive: the depth of a value is that of its table. A length is compared with the remaining bytes
+A reader does not recurse: a value is as deep as its table. A length is compared with the remaining bytes
 before any allocation, and an array's count with the minimum size of its elements.
 
 Not here: the table (``schema``), the enclosing struct (``codec``).
@@ -42,7 +42,7 @@ _COUNT_16: Final = Struct(">h")
 
 
 def struct_reader(fields: tuple[Field, ...], version: int, *, flexible: bool) -> Read:
-    """Return a reader of a struct: a dictionary of the fields of this version."""
+    """Return a function that reads a struct into a dictionary of the fields of this version."""
     steps = tuple(_steps(fields, version, flexible=flexible))
 
     def read(data: bytes, position: int) -> tuple[dict[str, object], int]:
@@ -78,7 +78,7 @@ def _steps(fields: tuple[Field, ...], version: int, *, flexible: bool) -> list[_
 
 
 def _run_step(fields: tuple[Field, ...]) -> _Step:
-    """Return a step that reads consecutive fields of fixed width at once."""
+    """Return a function that reads consecutive fields of fixed width at once into the struct's dictionary."""
     names = tuple(field.name for field in fields)
     layout = Struct(">" + "".join(FIXED[field.type] for field in fields))
     unpack, size = layout.unpack_from, layout.size
@@ -170,13 +170,13 @@ def _fixed_reader(field: Field) -> Read:
 
 
 def _length_reader(field: Field, *, flexible: bool, nullable: bool, wide: bool) -> Read:
-    """Return a reader of a length or count, ``None`` for null.
+    """Return a function that reads the length or count of a field, ``None`` for null.
 
     Args:
         field: The field that has the length.
-        flexible: Whether it is compact.
+        flexible: Whether the length is compact (an unsigned varint).
         nullable: Whether null is allowed.
-        wide: Whether it has 32 bits if it is not compact.
+        wide: Whether a length that is not compact has 32 bits, not 16.
     """
     name = field.name
     layout = _COUNT_32 if wide else _COUNT_16
@@ -212,7 +212,9 @@ def _text_reader(name: str, read_length: Read) -> Read:
             return None, start
         end = start + length
         if length > MAX_STRING:
-            raise WireError(expected=f"{name} of at most {MAX_STRING} bytes", found=f"{length}", position=position)
+            raise WireError(
+                expected=f"{name} of at most {MAX_STRING} bytes", found=f"{length} bytes", position=position
+            )
         if end > len(data):
             raise too_short(data, start, f"{length} bytes of {name}")
         try:

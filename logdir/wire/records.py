@@ -1,6 +1,6 @@
-"""Records inside a decompressed batch of any topic.
+"""Reading the records in a decompressed record batch of any topic.
 
-Not here: their batch (``batches``), metadata batches, which have stricter rules and a faster reader there.
+Not here: their batch (``batches``); metadata batches, which have stricter rules and a faster reader in ``batches``.
 
 Spec: kafka-formats §7.3, §7.4; org.apache.kafka.common.record.{DefaultRecordBatch,DefaultRecord}.
 """
@@ -16,8 +16,8 @@ from logdir.wire.errors import WireError
 from logdir.wire.primitives import read_varint, read_varlong, too_short
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
-"""Header of a batch: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and maximum
-timestamp, producer id and epoch, base sequence, count.
+"""Header of a record batch: base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and
+maximum timestamp, producer id and epoch, base sequence, count.
 """
 LOG_APPEND_TIME: Final = 0x08
 """Attribute of a batch in which all records have its maximum timestamp."""
@@ -28,7 +28,7 @@ LEAST_RECORD: Final = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One record of a batch."""
+    """One record of a record batch."""
 
     offset: int
     timestamp: int
@@ -39,7 +39,7 @@ class Record:
 
 
 def read_records(header: tuple[int, ...], data: bytes, position: int) -> Iterator[Record]:
-    """Yield the records of a batch, by ascending offset.
+    """Yield the records of a record batch, by ascending offset.
 
     Args:
         header: The batch's header, as unpacked by :data:`HEADER`.
@@ -52,7 +52,7 @@ def read_records(header: tuple[int, ...], data: bytes, position: int) -> Iterato
     base, last, count = header[0], header[6], header[12]
     log_append_time = header[5] & LOG_APPEND_TIME
     if not 0 <= count * LEAST_RECORD <= len(data) - position:
-        raise WireError(expected=f"{count} records", found=f"{len(data) - position} bytes", position=position)
+        raise WireError(expected=f"{count} records", found=f"{len(data) - position} bytes of them", position=position)
     previous = -1
     for _ in range(count):
         length, start = read_varint(data, position)
@@ -69,7 +69,7 @@ def read_records(header: tuple[int, ...], data: bytes, position: int) -> Iterato
         value, position = _nullable(data, position, "a value")
         headers, position = _headers(data, position)
         if position != end:
-            raise WireError(expected=f"a record of {length} bytes", found=f"{position - start}", position=start)
+            raise WireError(expected=f"a record of {length} bytes", found=f"{position - start} bytes", position=start)
         yield Record(
             offset=base + delta,
             timestamp=header[8] if log_append_time else header[7] + timestamp,

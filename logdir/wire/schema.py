@@ -1,4 +1,4 @@
-"""The notation of our field tables, and their parsed form.
+"""The notation of our field tables (the schemas of Kafka's structs), and their parsed form.
 
 One field a line; deeper indentation is a member of the struct above::
 
@@ -6,8 +6,8 @@ One field a line; deeper indentation is a member of the struct above::
 
 ``type`` is ``bool int8 int16 int32 int64 uint16 uint32 float64 uuid string bytes`` (``bytes`` serves for records too),
 ``[]`` before it makes an array; ``{}`` is a struct, ``[]{}`` an array of structs. Versions are ``2``, ``2+`` or
-``2-4``; left out, the field is there whenever its struct is. A field with a tag is never written in place. Without a
-default it is 0, false, "", empty or the zero id.
+``2-4``; left out, the field is there whenever its struct is. In a flexible version a field with a tag is written
+among the tagged fields, not in place. Without a default it is 0, false, "", empty or the zero id.
 
 Not here: bytes (``codec``), JSON (``json_form``).
 
@@ -59,7 +59,7 @@ class Versions(NamedTuple):
         return cls(int(low), int(high or low))
 
     def all(self) -> range:
-        """Return every version of a range with an end."""
+        """Return every version of the range; only for a range with an upper end, so not ``2+``."""
         return range(self.low, self.high + 1)
 
 
@@ -69,10 +69,10 @@ NEVER: Final = Versions(1, 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a table."""
+    """One field of a struct, as a line of a field table describes it."""
 
     name: str
-    """As in Kafka's JSON."""
+    """Its name, as in Kafka's JSON."""
     type: str
     """A type of :data:`SCALARS`, or :data:`STRUCT`."""
     is_array: bool = False
@@ -80,22 +80,22 @@ class Field:
     nullable: Versions = NEVER
     tag: int | None = None
     default: object = None
-    """Default of a field that is no struct; of an array: empty or ``None``."""
+    """Default value of a field that is no struct; of an array: empty or ``None``."""
     fields: tuple[Field, ...] = ()
     """Members of a struct."""
 
     @property
     def is_struct(self) -> bool:
-        """Return whether a single value of it is a struct."""
+        """Whether the field is one struct, not an array."""
         return self.type == STRUCT and not self.is_array
 
     def default_at(self, version: int) -> object:
-        """Return the default; for a struct a new dictionary of its members' defaults."""
+        """Return the field's default value in a version; for a struct a new dictionary of its members' defaults."""
         return defaults(self.fields, version) if self.is_struct else self.default
 
 
 def defaults(fields: tuple[Field, ...], version: int) -> dict[str, object]:
-    """Return a struct with every field of a version at its default."""
+    """Return a struct in a version, every field with its default value."""
     return {field.name: field.default_at(version) for field in fields if version in field.versions}
 
 
@@ -114,7 +114,7 @@ class Table:
 
 
 def parse_fields(text: str) -> tuple[Field, ...]:
-    """Parse a table.
+    """Parse a field table.
 
     Args:
         text: Lines in the notation above; empty lines and text after ``#`` are ignored.
@@ -130,7 +130,7 @@ def parse_fields(text: str) -> tuple[Field, ...]:
     margin = min((indent for indent, _ in lines), default=0)
     fields, rest = _parse([((indent - margin) // _INDENT, words) for indent, words in lines], 0)
     if rest:
-        raise ValueError(f"expected a struct above it, found {' '.join(rest[0][1])!r}")
+        raise ValueError(f"expected a struct above an indented field, found {' '.join(rest[0][1])!r}")
     return fields
 
 

@@ -1,4 +1,4 @@
-"""Field writers, built from a table for one version: they write exactly the bytes that ``reading`` reads.
+"""Functions that write fields, built from a field table for one version: exactly the bytes that ``reading`` reads.
 
 Not here: the table (``schema``), the enclosing struct (``codec``).
 
@@ -25,10 +25,10 @@ _WRONG = (struct.error, TypeError, ValueError, AttributeError)
 
 
 def struct_writer(fields: tuple[Field, ...], version: int, *, flexible: bool) -> Write:
-    """Return a writer of a struct, from the dictionary that a reader of the same table and version returns.
+    """Return a function that writes a struct, from the dictionary that a reader of the same table and version returns.
 
-    A tagged field may be missing. A field of another version may be present with its default; otherwise it is refused,
-    because Kafka refuses to drop it.
+    A tagged field may be missing. A field of another version may be present with its default; with another value it is
+    refused, because Kafka refuses to drop it.
     """
     placed = tuple(
         (field.name, _writer(field, version, flexible=flexible))

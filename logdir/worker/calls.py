@@ -1,7 +1,7 @@
 """Registry of the calls that a worker makes: functions of this package that work on one log dir, by name.
 
-The first parameter of a call may be the worker's own open log dir, which is never sent. All other arguments and the
-result are values (``codec``). The result of a call that returns an iterator is sent in parts.
+The first parameter of a call may be the worker's own open log dir or state, which is never sent. All other arguments
+and the result are values (``codec``). The result of a call that returns an iterator is sent in parts.
 
 Spec: design §5 "A port per log dir".
 """
@@ -19,7 +19,7 @@ from logdir.worker import codec
 from logdir.worker.state import WorkerState
 
 Descriptor = NewType("Descriptor", int)
-"""An open file of the starter; the worker gets a duplicate for the duration of the call."""
+"""A file descriptor of the process that started the worker, which gets a duplicate for the duration of the call."""
 
 CALLS: Final = frozenset(
     {
@@ -177,7 +177,7 @@ class Signature(NamedTuple):
         )
 
     def encode(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments as JSON, without the worker's own."""
+        """Return the arguments as JSON values, by parameter, without the first one if the worker adds it."""
         given = dict(zip(self.parameters, arguments, strict=False)) | dict(named)
         if len(arguments) > len(self.parameters):
             raise TypeError(f"{len(arguments)} arguments for {len(self.parameters)} parameters")
@@ -193,7 +193,7 @@ class Signature(NamedTuple):
         return [value for name, value in given.items() if name in self.descriptors and isinstance(value, int)]
 
     def decode(self, sent: Mapping[str, object], descriptors: list[int]) -> dict[str, object]:
-        """Decode the arguments that ``encode`` encoded; takes the received descriptors."""
+        """Decode the arguments that ``encode`` encoded; remove those of this call from the received ``descriptors``."""
         found: dict[str, object] = {}
         for name, value in sent.items():
             if name in self.descriptors:

@@ -17,7 +17,7 @@ _LENGTH = Struct(">I")
 _AT_ONCE = 1 << 18
 _DESCRIPTORS = 4
 ENOUGH: Final[list[object]] = ["enough"]
-"""Message of a starter that wants no more parts of a stream."""
+"""Message to a worker: the process that started it wants no more parts of a stream."""
 MAX_BYTES = 1 << 30
 """Size limit of one frame; a larger one is an error."""
 

@@ -1,8 +1,9 @@
 """The worker process of one log dir: it makes one call after the other and answers each.
 
 During a call it sends a sign of life five times a second, from a timer's signal handler. Python runs the handler
-between two steps of the call, so a call that hangs in the kernel sends none. A worker ends with its starter. The
-results of an iterator are sent in parts; a message from the starter meanwhile ends the call.
+between two steps of the call, so a call that hangs in the kernel sends none. A worker ends with its starter, the
+process that started it. The results of an iterator are sent in parts; a message from the starter meanwhile ends the
+call.
 
 Not here: the deadline (``port``), which calls there are (``calls``).
 
@@ -34,7 +35,7 @@ ALIVE_S = 0.2
 _PART_CHARACTERS = 1 << 16
 """Size of a part in characters; at each sign of life a smaller part is sent as well."""
 _OF_ANOTHER = 64
-"""The size in characters that a value other than a text counts for."""
+"""How many characters of a part a value counts for that is no text."""
 
 
 class _Life:
@@ -94,10 +95,14 @@ class _StarterGoneError(OSError):
 
 
 def settle(connection: socket.socket, starter: int) -> None:
-    """Close all other descriptors of this process, including standard streams, and arrange to end with the starter.
+    """Close every descriptor of this worker except ``connection``, and arrange for it to end with its starter.
 
     A worker that hangs in the kernel outlives its starter nevertheless: a reader of the starter's output must not wait
     for it.
+
+    Args:
+        connection: The socket to the starter.
+        starter: Process id of the process that started this worker.
     """
     end_with_starter(starter)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -110,7 +115,9 @@ def settle(connection: socket.socket, starter: int) -> None:
 
 
 def serve(connection: socket.socket) -> None:
-    """Answer calls until the starter closes the connection; then release every lock and close every directory."""
+    """Answer calls until the process that started this worker closes the connection; then release every lock and close
+    every directory.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The starter decides when to stop.
     inbox = Inbox()
     opened = WorkerState()
@@ -130,7 +137,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def answer_one(connection: socket.socket, call: Callable[[], object], signature: Signature) -> None:
-    """Make one call in a forked copy of the calling process, and answer it."""
+    """Make one call in this forked copy of the calling process, and send its answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         with _Life(connection, WorkerState()):
@@ -173,7 +180,7 @@ def _answered(make: Callable[[], object]) -> list[object]:
 
 
 def main() -> None:
-    """Serve the socket that is standard input; does not return."""
+    """Serve the socket that is standard input, as a worker in a new interpreter; does not return."""
     with socket.socket(fileno=os.dup(0)) as connection:
         settle(connection, int(sys.argv[1]))
         serve(connection)

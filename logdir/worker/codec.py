@@ -1,7 +1,8 @@
 """Encoding of values as JSON by their types, for messages between a process and its workers.
 
 Dataclasses and named tuples become lists of their fields, so both ends must be of the same release: a worker runs the
-code of its starter. Errors of this package keep their class, text and fields; an ``OSError`` keeps its errno.
+code of the process that started it. Errors of this package keep their class, text and fields; an ``OSError`` keeps its
+errno.
 
 Not here: frames and deadlines (``channel``); JSON for people and other programs (``service.report``).
 
@@ -23,11 +24,11 @@ from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.ids import Uuid
 
 _Map = Callable[[Any], Any]
-"""One direction of a codec; its types are known only at run time."""
+"""A function that encodes or decodes one value; its types are known only at run time."""
 
 
 class Codec(NamedTuple):
-    """Both directions of one type; ``None`` if JSON represents the value as it is."""
+    """The encoder and decoder for the values of one type; ``None`` if JSON represents them as they are."""
 
     encode: _Map | None
     decode: _Map | None
@@ -46,7 +47,7 @@ _COLLECTIONS: Mapping[object, _Map] = {
 
 
 def encoded(kind: object, value: object) -> object:
-    """Return a value of a type as lists, texts and numbers.
+    """Encode a value of the type ``kind`` as a JSON value: lists, texts and numbers.
 
     Raises:
         TypeError: values of this type cannot be sent.
@@ -56,7 +57,7 @@ def encoded(kind: object, value: object) -> object:
 
 
 def decoded(kind: object, value: object) -> object:
-    """Decode a value that ``encoded`` encoded."""
+    """Decode a value of the type ``kind`` that ``encoded`` encoded."""
     decode = codec_of(kind).decode
     return value if decode is None else decode(value)
 
@@ -215,11 +216,11 @@ def _union(kinds: tuple[object, ...]) -> Codec:
 
 
 _WORDS = frozenset(("path", "expected", "found", "fix", "problems"))
-"""Attributes of every error of this package; they are sent as its problems."""
+"""Attributes that every error of this package has; they are sent within its problems, not as further fields."""
 
 
 def _error_class(name: str) -> type[LogDirError]:
-    """Return an error class by module and name; the root class if this release has no such class."""
+    """Return the error class that is called ``module:class``; ``LogDirError`` if this release has no such class."""
     module, _, qualified = name.partition(":")
     if module.partition(".")[0] != LogDirError.__module__.partition(".")[0] and module not in sys.modules:
         return LogDirError

@@ -1,7 +1,7 @@
 """Remote access to an open directory of a worker: every call of ``disk.kernel.calls.Directory`` is sent to it.
 
-The functions run in the worker, the class in its starter. Frequent operations do not use this: each is a call of its
-own (``calls``).
+The functions run in the worker; their parameter ``at`` is the number of a handle (``WorkerState``). The classes run in
+the process that started the worker. Frequent operations do not use this: each is a call of its own (``calls``).
 
 Spec: design §5 "A port per log dir".
 """
@@ -147,7 +147,7 @@ def sync_disk(opened: WorkerState, at: int) -> None:
 
 
 class RemoteDirectory:
-    """A directory that a worker has open."""
+    """A directory that a worker has open: each method is a call to that worker."""
 
     __slots__ = ("_at", "_path", "_port")
 
@@ -157,7 +157,7 @@ class RemoteDirectory:
 
     @property
     def path(self) -> str:
-        """The path it was opened with."""
+        """The path with which the directory was opened."""
         return self._path
 
     def __enter__(self) -> Self:
@@ -169,7 +169,7 @@ class RemoteDirectory:
         self.close()
 
     def close(self) -> None:
-        """Close it; does nothing if it is closed or its worker has ended."""
+        """Close the directory; does nothing if it is closed already, or if the log dir is SUSPECT."""
         if self._at > 0 and not self._port.is_suspect:
             self._port.run_opened(close, self._at)
         self._at = 0
@@ -261,12 +261,12 @@ class RemoteDirectory:
     def _same(self, other: Directory) -> int:
         """Return the handle of another directory of the same worker. Raises ``TypeError``."""
         if not isinstance(other, RemoteDirectory) or other._port is not self._port:
-            raise TypeError(f"two directories of one call lie on one log dir: {other!r}")
+            raise TypeError(f"both directories of one call must lie on one log dir: {other!r}")
         return other._at
 
 
 class RemoteDisk:
-    """The file systems of this host as a worker opens them."""
+    """The file systems of this host, opened by calls to a worker."""
 
     def __init__(self, port: Caller) -> None:
         self._port = port

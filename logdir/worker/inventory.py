@@ -1,4 +1,4 @@
-"""Scanning one log dir into an inventory file that its starter opened, and counting the entries.
+"""Scanning one log dir, in its worker, into an inventory file that the command opened; counting the entries.
 
 Not here: looking at a disk (``observe.scan``), the files and their names (``service.inventory_files``).
 
@@ -33,13 +33,13 @@ class Scan(NamedTuple):
     """All log dirs configured for the broker, as printed in an inventory."""
     rack: str | None = None
     processes: int = 1
-    """2: a second process scans half of a big log dir."""
+    """1, or 2: a second process scans half of a big log dir."""
     is_written: bool = True
     """Whether the inventory itself is needed, or only its counts."""
 
 
 class KindFigures(NamedTuple):
-    """Counts of the entries of one kind."""
+    """The number of entries of one kind, the bytes of their segments (``log_bytes``) and of all files (``bytes``)."""
 
     entries: int
     log_bytes: int
@@ -87,7 +87,7 @@ def write_inventory(opened: WorkerState, scan: Scan, file: Descriptor) -> Summar
 
 
 def write_unanswered(scan: Scan, file: int) -> Summary:
-    """Write the inventory of a log dir that does not answer: unreadable, without entries; reads nothing.
+    """Write the inventory of a log dir that does not answer to an open file: unreadable, no entries; reads nothing.
 
     Raises:
         OutputError: the inventory could not be written.

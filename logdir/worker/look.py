@@ -20,7 +20,7 @@ from logdir.worker.state import WorkerState
 
 
 class Deep(NamedTuple):
-    """The partition directories that a scan opens; for others inode and unexpected entries are not known."""
+    """Which partition directories a scan opens; of the others, inode and unexpected entries are not known."""
 
     kinds: tuple[Kind, ...] = (Kind.LIVE,)
     paths: frozenset[str] | None = None
@@ -45,11 +45,11 @@ _parsed = cache(parse)
 
 EVERY_LIVE: Final = Deep()
 NOTHING: Final = Deep(kinds=())
-"""No live replica: a listing of staged replicas needs none."""
+"""Opens no replica in the log dir: enough for a listing of staged replicas."""
 
 
 def look_deep(log_dir: str, deep: Deep) -> LogDirFacts:
-    """Scan one log dir, as ``observe.replicas.look``."""
+    """Scan one log dir as ``observe.replicas.look``; open the partition directories that ``deep`` chooses."""
     return look(log_dir, closely=deep.opens)
 
 

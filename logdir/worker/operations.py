@@ -34,7 +34,7 @@ class PurgeBatch(NamedTuple):
     claimed: tuple[str, ...]
     """Names under ``deleting/`` that were claimed before; only their removal is finished."""
     markers: Mapping[str, ReplicaMarker]
-    """Names under ``deleting/``, and the markers on which they were judged."""
+    """By name under ``deleting/``: the marker because of which the replica may be purged."""
     bytes_per_second: int
     """Rate limit; 0: none."""
     files_per_second: int
@@ -46,12 +46,12 @@ class PurgeBatch(NamedTuple):
 
 
 class PurgedBatch(NamedTuple):
-    """The result of a batch."""
+    """The result of purging a ``PurgeBatch``."""
 
     outcomes: Mapping[str, Outcome]
     """By name; a missing name was not touched, or its disk failed."""
     error: DiskError | None
-    """Why the disk failed."""
+    """Why the disk failed; ``None``: it did not."""
 
 
 def purge(open_dir: OpenLogDir, batch: PurgeBatch) -> PurgedBatch:
@@ -88,7 +88,7 @@ def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
 
 
 def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
-    """Export one replica, as ``disk.replica.export.export``; a failed copy is undone.
+    """Export one replica, as ``disk.replica.export.export``; if that fails, the outcome is ``undone`` with the error.
 
     Raises:
         ReadOnlyDiskError: the disk cannot be read.
@@ -103,7 +103,7 @@ def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tupl
 
 
 def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:
-    """Return the problem of each destination, ``None`` if a copy can be made there; accesses no log dir."""
+    """Return the problem of each destination, in order; ``None``: a copy can be made there. Accesses no log dir."""
     return [_place_problem(destination, places) for destination in destinations]
 
 

@@ -43,7 +43,7 @@ class Pending(Protocol[R_co]):
 
 
 class Port(Protocol):
-    """One log dir, by its calls; one call at a time."""
+    """Access to one log dir by calls, one at a time, which this process or a worker process makes."""
 
     @property
     def log_dir(self) -> str:
@@ -94,7 +94,7 @@ class Port(Protocol):
 
 
 class _Done(Generic[R]):
-    """A call that runs in this process."""
+    """A call in this process: it runs when its result is requested."""
 
     def __init__(self, call: Callable[[], R]) -> None:
         self._call = call
@@ -158,7 +158,7 @@ class LocalPort:
         return self._opened.root
 
     def end(self) -> None:
-        """As ``Port.end``: there is no worker."""
+        """Implement ``Port.end``: does nothing, because there is no worker."""
 
     def close(self) -> None:
         """Implement ``Port.close``."""

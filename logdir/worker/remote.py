@@ -52,9 +52,9 @@ class RemotePort:
         self.waiting = waiting
         self.is_suspect = False
         self.progress = 0
-        """How far its present call is, in whatever it counts."""
+        """How far the worker's current call is; each call chooses what it counts."""
         self.heard_ms = clock.monotonic_ms()
-        """When it last gave a sign of life, or was asked."""
+        """When the worker last gave a sign of life, or was sent a call."""
         self._patience_ms = patience_ms
         self.connection = connection
         connection.settimeout(patience_ms / 1000)  # A stopped worker reads nothing.
@@ -70,7 +70,7 @@ class RemotePort:
 
     @property
     def patient_until_ms(self) -> int:
-        """When the worker is given up without a further sign of life."""
+        """When the worker is killed if it gives no sign of life before then."""
         return self.heard_ms + patience_now(self._patience_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
@@ -121,9 +121,9 @@ class RemotePort:
                 sent.parts.clear()
                 self.waiting.next_part(sent)
         except OSError as error:
-            self.give_up(f"its worker ended: {error.strerror or error}")
+            self.give_up(f"its worker process ended: {error.strerror or error}")
         except BaseException:
-            self.give_up("it was interrupted")
+            self.give_up("the call was interrupted")
             raise
         finally:
             self._patience_ms = patience_ms
@@ -156,7 +156,7 @@ class RemotePort:
 
         sent: Sent[Any] = Sent(self, call.__qualname__, decode)
         if self._asked is not None:
-            self.give_up("it was interrupted")  # The previous caller left before the answer.
+            self.give_up("the call was interrupted")  # The previous caller left before the answer.
         if self._problem is not None:
             sent.fail(_again(self._problem))
             return sent
@@ -170,7 +170,7 @@ class RemotePort:
                 request = request[sent_bytes:]
             self.connection.sendall(request)
         except OSError as error:
-            self.give_up(f"its worker ended: {error.strerror or error}")
+            self.give_up(f"its worker process ended: {error.strerror or error}")
         return sent
 
     def expect(self, call: Callable[..., object]) -> Sent[Any]:
@@ -184,15 +184,15 @@ class RemotePort:
         return self._asked is None and not self.is_suspect
 
     def hear(self) -> None:
-        """Read a message of the worker; one has arrived."""
+        """Read what has arrived from the worker: signs of life, parts or the answer of its call."""
         try:
             data = self.connection.recv(1 << 18)
             values = list(self._inbox.add(data))
         except (OSError, ValueError) as error:
-            self.give_up(f"its worker sent an invalid answer: {error}")
+            self.give_up(f"its worker process sent an invalid answer: {error}")
             return
         if not data:
-            self.give_up("its worker ended")
+            self.give_up("its worker process ended")
             return
         self.heard_ms = clock.monotonic_ms()
         for kind, value in values:
@@ -205,7 +205,11 @@ class RemotePort:
                 asked.take(kind, value)
 
     def give_up(self, found: str | None = None) -> None:
-        """Kill the worker and mark the log dir as SUSPECT."""
+        """Kill the worker, mark the log dir as SUSPECT and fail the call in progress.
+
+        Args:
+            found: What happened, for the error; ``None``: the worker gave no sign of life in time.
+        """
         if self._problem is None:
             self.is_suspect = True
             doing = "" if self._asked is None else f" (while {self._asked.what} was called)"
@@ -266,7 +270,7 @@ class RemotePort:
             if poll.poll(SILENT_MS):
                 self.hear()
             else:
-                self.give_up("it was interrupted")
+                self.give_up("the call was interrupted")
         if not self._is_closed:
             self._end(is_killed=False)
 
@@ -311,7 +315,7 @@ def _waiting_of(ports: Sequence[Port]) -> Waiting:
 
 @contextmanager
 def overdue(ports: Sequence[Port], what: Overdue) -> Iterator[None]:
-    """Call a function once if a port has no sign of life when an instant has passed."""
+    """Call ``what.act`` once if ``what.at_ms`` has passed and a worker that makes a call gives no sign of life."""
     waiting = _waiting_of(ports)
     waiting.overdue = what
     try:

@@ -30,14 +30,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _EVERY_COMMAND: Final = (identity_at, is_locked, look_deep, open_root, read)
-"""Calls that are made of every log dir: how they are sent is worked out once, before workers are copied from here."""
+"""Calls that are made on every log dir of a command: their signatures are computed once, before this process forks."""
 _IS_HERE: ContextVar[bool] = ContextVar("is_here", default=False)
 
 
 @contextmanager
 def placed(*, is_here: bool) -> Iterator[None]:
-    """Make all ports that are started in the block run their calls in this process, without a deadline, or in
-    workers.
+    """Choose where the ports that are started in the block run their calls.
+
+    Args:
+        is_here: ``True``: in this process, without a deadline; ``False``: in worker processes.
     """
     token = _IS_HERE.set(is_here)
     try:
@@ -47,11 +49,11 @@ def placed(*, is_here: bool) -> Iterator[None]:
 
 
 def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
-    """Start the ports of log dirs.
+    """Start one port for each log dir: a worker process, or this process in a block of ``placed``.
 
     Args:
         log_dirs: Paths as configured.
-        patience_ms: Longest time of a worker without a sign of life.
+        patience_ms: How long a worker may give no sign of life.
 
     Returns:
         One port per log dir, in their order; the caller closes them.
@@ -78,8 +80,8 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
     """Make a read-only call in a process of its own, and return its result.
 
     Args:
-        path: The path that it reads, for the error.
-        patience_ms: Its longest time without a sign of life.
+        path: The path that the call reads, for the error.
+        patience_ms: How long the process may give no sign of life.
         call: A call in ``CALLS``.
         args: Its arguments.
         kwargs: Its arguments.
@@ -136,7 +138,7 @@ def _started(log_dir: str, patience_ms: int, waiting: Waiting) -> RemotePort:
 
 
 def _forked(connection: socket.socket) -> int:
-    """Start a worker as a copy of this process, which has one thread and holds no lock."""
+    """Start a worker as a copy of this process, which has one thread and holds no lock; return its process id."""
     starter = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -150,7 +152,7 @@ def _forked(connection: socket.socket) -> int:
 
 
 def _spawned(connection: socket.socket) -> int:
-    """Start a worker as a new interpreter, because a fork of a process with threads may deadlock."""
+    """Start a worker as a new interpreter, because a fork of a process with threads may deadlock; return its pid."""
     # It runs the code of this installation and needs no other installed package.
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path.insert(0, {home!r}); from logdir.worker.child import main; main()"

@@ -1,4 +1,6 @@
-"""The state of one worker: its open log dir, the two locks it holds there, and directories opened for its starter.
+"""The state of one worker: its open log dir, logdird's ``owner.lock`` and Kafka's ``.lock`` there, open directories.
+
+The process that started the worker names each of these directories by a number (``Handle``).
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A31.
 """
@@ -21,7 +23,7 @@ from logdir.observe.relook import Memory
 
 
 class Handle(NamedTuple):
-    """A directory that a worker has open for its starter."""
+    """The number by which a directory that a worker has open is named in calls, and its path."""
 
     number: int
     path: str
@@ -34,11 +36,11 @@ class WorkerState:
         self.disk = disk or HostDisk()
         self.root: WorkRoot | None = None
         self.progress = 0
-        """How far the present call is, in whatever it counts."""
+        """How far the current call is; each call chooses what it counts."""
         self.kept: object = None
-        """What one call keeps for those that follow."""
+        """What one call stores for later calls, for example a metadata log that was read."""
         self.received: list[int] = []
-        """Descriptors that came with a call, in its order."""
+        """File descriptors that were received with a call, in the order of its arguments."""
         self.looks = Memory()
         self._handles: dict[int, HostDirectory] = {}
         self._numbers = count(1)
@@ -46,7 +48,11 @@ class WorkerState:
         self._kafka: KafkaLock | None = None
 
     def bound(self, own: type | None) -> tuple[object, ...]:
-        """Return the worker's own first argument of a call, by its type (``calls.Signature``)."""
+        """Return the first argument that the worker itself adds to a call, as a tuple; empty if it adds none.
+
+        Args:
+            own: The type of that argument, from ``calls.Signature``; ``None``: there is none.
+        """
         if own is None:
             return ()
         return (self,) if own is WorkerState else (self.open_dir,)
@@ -63,17 +69,17 @@ class WorkerState:
         return self.root.open_dir
 
     def handle(self, directory: HostDirectory) -> Handle:
-        """Keep a directory open for the starter."""
+        """Keep a directory open for later calls, until ``close_handle``; return its new handle."""
         number = next(self._numbers)
         self._handles[number] = directory
         return Handle(number, directory.path)
 
     def directory(self, number: int) -> HostDirectory:
-        """Return a directory by its handle. Raises ``KeyError``: it is closed."""
+        """Return the open directory with the number of a handle. Raises ``KeyError``: it is closed."""
         return self._handles[number]
 
     def close_handle(self, number: int) -> None:
-        """Close a directory; one that belongs to the work root stays open."""
+        """Forget a handle and close its directory, unless that belongs to the open work root."""
         directory = self._handles.pop(number, None)
         if directory is not None and directory not in self._own_directories():
             directory.close()
@@ -85,7 +91,7 @@ class WorkerState:
         return (open_dir.top, open_dir.work, open_dir.deleting, open_dir.incoming)
 
     def keep_root(self, root: WorkRoot) -> None:
-        """Store the open work root."""
+        """Store the open work root; close the one that was stored before."""
         self.close_root()
         self.root = root
 
@@ -99,7 +105,7 @@ class WorkerState:
             self.root = None
 
     def own(self) -> OwnerLock:
-        """Take the owner lock, unless it is held; return it.
+        """Take ``owner.lock`` of the open work root, unless this worker has it already; return the lock.
 
         Raises:
             LogDirError: as ``OwnerLock.take``.
@@ -117,11 +123,11 @@ class WorkerState:
         return self._owner
 
     def lock(self, log_dir: str, work: Directory | None = None) -> KafkaLock:
-        """Take Kafka's lock, unless it is held; return it.
+        """Take Kafka's ``.lock`` of a log dir, unless this worker has it already; return the lock.
 
         Args:
             log_dir: Absolute path as configured.
-            work: Its work root, if it is unfinished and therefore not open here.
+            work: The work root of the log dir, if it is unfinished and therefore not open here.
 
         Raises:
             LogDirError: as ``locks.take_kafka_lock_of``.
@@ -154,7 +160,7 @@ class WorkerState:
 
 
 class RootView(NamedTuple):
-    """A work root that a worker has open."""
+    """A work root that a worker has open, in values that can be sent: its directories as handles."""
 
     kind: WorkRootKind
     belongs: Belonging
@@ -170,7 +176,7 @@ class RootView(NamedTuple):
 
 
 def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
-    """Open the work root of a log dir; only reads.
+    """Open the work root of a log dir and keep it open in this worker; only reads.
 
     Raises:
         LogDirError: as ``open_true_root``.

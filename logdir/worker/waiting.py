@@ -1,6 +1,7 @@
 """The common wait loop for the calls of several workers: answers, parts of answers, and timeouts.
 
-If a worker gives no sign of life while Kafka's locks are held, the starter releases the other locks (``Overdue``).
+If a worker gives no sign of life while Kafka's locks are held, the locks of the other log dirs are released
+(``Overdue``).
 
 Not here: the ports, whose workers make the calls (``remote``).
 
@@ -27,9 +28,9 @@ SILENT_MS: Final = 450
 
 
 def patience_now(patience_ms: int) -> int:
-    """Return how long a worker may give no sign of life: not for long while a Ctrl-C ends the command.
+    """Return how long a worker may give no sign of life: ``patience_ms``, or less while a Ctrl-C ends the command.
 
-    The calls that it stopped are given up at once. Those that tidy up after it begin later, and may hang as well.
+    The calls that the Ctrl-C stopped are given up at once. Calls that tidy up begin later, and may hang as well.
     """
     error = sys.exc_info()[1]
     while error is not None and not isinstance(error, KeyboardInterrupt):
@@ -52,13 +53,13 @@ class Asked(Protocol):
 
     @property
     def patient_until_ms(self) -> int:
-        """When the worker is given up without a further sign of life."""
+        """When the worker is killed if it gives no sign of life before then."""
 
     def hear(self) -> None:
-        """Read a message of its worker; one has arrived."""
+        """Read what has arrived from its worker."""
 
     def give_up(self, found: str | None = None) -> None:
-        """Kill its worker."""
+        """Kill its worker and mark the log dir as SUSPECT; ``found``: why, ``None``: no sign of life in time."""
 
     def found_suspect(self, error: LogDirSuspectError) -> None:
         """Accept the report of its worker that the log dir does not answer."""
@@ -90,7 +91,7 @@ class Waiting:
         except BaseException:
             for one in sent:
                 if not one.is_over:
-                    one.port.give_up("it was interrupted")
+                    one.port.give_up("the call was interrupted")
             raise
 
     def next_part(self, sent: Sent[Any]) -> None:
@@ -124,29 +125,29 @@ class Waiting:
 
 
 class Sent(Generic[R]):
-    """A call that was sent to a worker."""
+    """A call that was sent to a worker, with what the worker has answered so far."""
 
     def __init__(self, port: Asked, what: str, decode: Callable[[object], R]) -> None:
         self.port = port
         self.what = what
         self._decode = decode
         self.parts: deque[Any] = deque()
-        """What it yielded and was not taken yet."""
+        """Parts of its results that have arrived and were not yielded yet."""
         self._answer: tuple[str, Any] | None = None
         self._error: BaseException | None = None
 
     @property
     def is_over(self) -> bool:
-        """Whether it was answered or given up."""
+        """Whether the call was answered or given up."""
         return self._answer is not None or self._error is not None
 
     @property
     def is_ready(self) -> bool:
-        """Whether it has ended, or has sent a part."""
+        """Whether the call has ended, or a part of its results has arrived."""
         return bool(self.parts) or self.is_over
 
     def take(self, kind: str, value: Any) -> None:
-        """Process an answer."""
+        """Store the answer: its kind (``result``, ``refused``, ``kernel`` or ``fault``), and the value or error."""
         self._answer = (kind, value)
 
     def fail(self, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Creating and repairing the work root of one log dir, in its worker.
+"""Creating and repairing the work root of one log dir: calls that its worker process makes.
 
 Not here: the choice of a place, creating a work root (``logdir.disk.root``), all log dirs of a broker
 (``service.init``).
@@ -32,7 +32,7 @@ def make_root(opened: WorkerState, plan: InitPlan, made_at_ms: int) -> InitDone:
 
 
 def put_back(opened: WorkerState, plan: InitPlan) -> None:
-    """Recreate the missing files of a whole work root, under Kafka's lock of its log dir, which the worker keeps.
+    """Recreate the missing files of a work root that was complete once; the worker takes and keeps Kafka's lock.
 
     Raises:
         LockHeldError: a broker runs, or another logdird process is in a batch.

@@ -1,1 +1,1 @@
-"""The plan, and the findings it is based on."""
+"""The migration plan of a fleet: the findings on its disks, and the plan directory made from them."""

@@ -3,7 +3,7 @@
 Findings become waves, documents, tables and a summary. Spark's tasks write documents and tables; the driver only writes
 files whose size depends on the number of brokers and minted ids.
 
-Not here: the findings (``findings``), the waves (``waves``), the report (``report``).
+Not here: the findings (``findings``), the search for waves (``waves.schedule``), the report (``report``).
 
 Spec: design §7.5, §7.7.
 """
@@ -65,11 +65,11 @@ _CONFLICTS = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterWaves:
-    """The waves of one cluster, and their origin."""
+    """The waves of one cluster, what they were planned from, and the partitions that go offline."""
 
     plan: WavePlan
     origin: str
-    """``sets`` or ``pairs``."""
+    """``sets``: planned from broker sets with floors; ``pairs``: from pairs of brokers that share a partition."""
     offline: int
 
 
@@ -97,7 +97,7 @@ def plan_fleet(
         fleet: The fleet of these rows.
         out: The plan's directory: must not exist, its parent must. It appears complete or not at all.
         former: The directory of an earlier plan, whose minted ids are used first.
-        groups_limit: Broker sets of one cluster brought to the driver.
+        groups_limit: How many broker sets of a cluster the driver collects; if there are more, broker pairs are used.
         progress: Called with the name of each stage as it begins.
         warn: Called with each topic glob that matches nothing; the path is its place in the fleet file.
 
@@ -139,12 +139,12 @@ def plan_fleet(
 def _unmatched_globs(findings: Findings) -> Iterator[Problem]:
     for number, glob in findings.unmatched:
         cluster = findings.census.clusters[number]
-        found = f"no topic of {cluster.name} that matches"
+        found = f"no topic of cluster {cluster.name} that matches"
         if cluster.has_unread:  # Its topic may be on an unread disk.
             found += " on the disks that were read"
         place = f"clusters[{number}].topics[{shown(glob)}]"
         yield Problem(
-            "fleet-topic-glob-without-match", place, "a glob that matches a topic", found, "correct or remove it"
+            "fleet-topic-glob-without-match", place, "a glob that matches a topic", found, "correct or remove the glob"
         )
 
 

@@ -3,7 +3,7 @@
 Plain Python over one row per disk; its small results (brokers, log dirs) control all work on the frames. It finds the
 conflicts that need no entries: two brokers with one node id, foreign disks, broken identities, unread disks.
 
-Not here: anything about entries (``conflicts``), readiness (``readiness``), reading (``source``).
+Not here: anything about entries (``conflicts``), readiness (``readiness``), reading the disks (``data_source``).
 
 Spec: design §7.2, §7.4, §7.7 (digests).
 """
@@ -38,12 +38,12 @@ class BrokerFacts:
     unread_disks: tuple[UnreadDisk, ...]
     """Disks without a usable inventory."""
     lists: tuple[str, ...]
-    """The names in its entry, as in ``source_names``, sorted."""
+    """Display names of the sources in its entry, as in ``source_names``, sorted."""
     inventory_sha256: str
 
     @property
     def unread(self) -> int:
-        """Number of its unread disks."""
+        """Number of unread disks of the broker."""
         return len(self.unread_disks)
 
     @property
@@ -66,7 +66,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """One holder of one unit of conflict: a log dir, a broker entry or, for an unread disk, the broker."""
+    """One place of one unit of a conflict: a log dir, a broker entry or, for an unread disk, its broker."""
 
     slug: str
     broker: int
@@ -77,22 +77,22 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Census:
-    """The facts of a fleet that need no entries."""
+    """Brokers, disks and conflicts of a fleet, as far as they follow from disk rows alone."""
 
     clusters: tuple[ClusterFacts, ...]
     """In the fleet file's order: the ordinal is the index."""
     brokers: tuple[BrokerFacts, ...]
     """In the fleet file's order: the ordinal is the index."""
     unusable: frozenset[int]
-    """Sources whose rows must not be used."""
+    """Ordinals of the sources whose rows must not be used."""
     holders: tuple[Holder, ...]
     units: Mapping[str, int]
-    """Units by slug, for the slugs counted here."""
+    """Number of units of each conflict found here, by slug."""
     inventory_sha256: str
 
     @property
     def log_dirs(self) -> int:
-        """All log dirs, unread ones included."""
+        """Number of all log dirs, unread ones included."""
         return sum(len(broker.disks) + broker.unread for broker in self.brokers)
 
     def ranks(self) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ def _place(broker: BrokerFacts) -> tuple[object, ...]:
 
 
 def digest_of(shas: Iterable[str]) -> str:
-    """Return SHA-256 over the digests, sorted, each with LF.
+    """Return one SHA-256 over several digests: sorted, each with LF.
 
     Args:
         shas: Digests of inventories as hex.
@@ -247,10 +247,10 @@ def _foreign(members: Iterable[BrokerFacts], cluster_id: str | None) -> list[Hol
         for disk in member.disks:
             unit = _disk_unit(member, disk)
             if disk.node_id is not None and disk.node_id != member.node_id:
-                detail = f"node.id {disk.node_id}, its entry says {member.node_id}"
+                detail = f"node.id {disk.node_id}, node_id {member.node_id} in the fleet file"
                 holders.append(_of_disk("foreign-node-disk", member, disk, unit, detail))
             if disk.cluster_id is not None and disk.cluster_id != cluster_id:
-                detail = f"cluster.id {disk.cluster_id}, the cluster's is {cluster_id}"
+                detail = f"cluster.id {disk.cluster_id}, that of the cluster is {cluster_id}"
                 holders.append(_of_disk("foreign-cluster-disk", member, disk, unit, detail))
     return holders
 
@@ -263,7 +263,7 @@ def _broken_identities(members: Sequence[BrokerFacts]) -> list[Holder]:
             reasons = [slug for slug in IDENTITY_PROBLEMS if slug in disk.problems]
             holding = 0 if disk.directory_id is None else held[disk.directory_id]
             if holding > 1:
-                reasons.append(f"directory.id {disk.directory_id} held by {holding} log dirs")
+                reasons.append(f"directory.id {disk.directory_id} in {holding} log dirs")
             if reasons:
                 unit = _disk_unit(member, disk)
                 holders.append(_of_disk("identity-broken", member, disk, unit, ", ".join(reasons)))

@@ -1,4 +1,4 @@
-"""Conflicts between entries, from frame to frame, over usable inventories.
+"""Conflicts between entries of usable inventories, as functions from data frame to data frame.
 
 There are two kinds. A single entry can be a unit (a leftover, an unknown entry …). Or replicas contradict each other:
 the contradiction is then found among few rows (the ids of topics), and its holders are looked up in the large frame.
@@ -44,11 +44,11 @@ SLUGS = tuple(
 HOLDER_COLUMNS = (
     "slug", "cluster_no", "broker", "source", "root", "name", "topic", "topic_id", "partition", "unit_tail", "detail",
 )  # fmt: skip
-"""Columns of a frame of holders. ``unit_tail``: the unit's key without cluster, broker and log dir."""
+"""Columns of a frame of holders, the places of a conflict. ``unit_tail``: the unit's key without cluster and disk."""
 
 
 def is_missing_id() -> Column:
-    """Return whether a row is a replica without an id and without a broken metadata file that explains it."""
+    """Return whether a row is a live replica without topic id whose ``partition.metadata`` is not broken."""
     return (F.col("kind") == "live") & F.col("topic_id").isNull() & ~F.col("is_broken")
 
 
@@ -58,12 +58,12 @@ def is_leftover() -> Column:
 
 
 def is_unknown_entry() -> Column:
-    """Return whether a row is an unknown entry that is no plain file."""
+    """Return whether a row is an entry of unknown kind other than a plain file."""
     return (F.col("kind") == "unknown") & ~F.col("is_plain")
 
 
 def flag_entries(entries: DataFrame) -> DataFrame:
-    """Find the entries that are units by themselves.
+    """Return the entries each of which is a unit of a conflict by itself.
 
     Args:
         entries: From ``entries.filter_usable``.
@@ -85,10 +85,10 @@ def flag_entries(entries: DataFrame) -> DataFrame:
 
 
 def ids_of_topics(live: DataFrame) -> DataFrame:
-    """Fold replicas to the ids of each topic.
+    """Fold live replicas to the topic ids of each topic.
 
     Args:
-        live: Replicas.
+        live: Live replicas.
 
     Returns:
         ``cluster_no`` int, ``topic``, ``topic_id`` string, ``is_broken`` boolean (of any of its replicas); one row per
@@ -98,7 +98,7 @@ def ids_of_topics(live: DataFrame) -> DataFrame:
 
 
 def topics_of(ids: DataFrame) -> DataFrame:
-    """Fold the ids of topics to topics.
+    """Fold the result of ``ids_of_topics`` to one row per topic.
 
     Args:
         ids: From ``ids_of_topics``.
@@ -120,7 +120,7 @@ def topics_of(ids: DataFrame) -> DataFrame:
 
 
 def names_of(ids: DataFrame) -> DataFrame:
-    """Fold the ids of topics to ids.
+    """Fold the result of ``ids_of_topics`` to one row per topic id.
 
     Returns:
         ``cluster_no`` int, ``topic_id`` string (never ``None``), ``names`` long (different ones), ``lacks_name``
@@ -134,7 +134,7 @@ def names_of(ids: DataFrame) -> DataFrame:
 
 
 def clusters_of(names: DataFrame) -> DataFrame:
-    """Fold ``names_of`` to ids that are live in two or more clusters: ``topic_id`` string, ``clusters`` long."""
+    """Return the ids of ``names_of`` that are live in two or more clusters: ``topic_id`` string, ``clusters`` long."""
     return names.groupBy("topic_id").agg(F.count("cluster_no").alias("clusters")).filter(F.col("clusters") > 1)
 
 
@@ -173,14 +173,14 @@ def flag_id_in_two_clusters(live: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def flag_twice_by_name(live: DataFrame, partitions: DataFrame) -> DataFrame:
-    """Return live copies of one name and partition on one broker, each with its unit's name.
+    """Return the live replicas of a partition that lies twice or more on one broker, found by topic name.
 
     Args:
-        live: Replicas.
-        partitions: ``cluster_no``, ``topic``, ``partition`` of those that have more copies than brokers.
+        live: Live replicas.
+        partitions: ``cluster_no``, ``topic``, ``partition`` of those that have more replicas than brokers.
 
     Returns:
-        The replicas with ``unit_topic`` string.
+        The replicas with ``unit_topic`` string, the topic name in the unit's key.
     """
     copies = Window.partitionBy("broker", "topic", "partition")
     return (
@@ -193,9 +193,10 @@ def flag_twice_by_name(live: DataFrame, partitions: DataFrame) -> DataFrame:
 
 
 def flag_twice_by_id(live: DataFrame, names: DataFrame) -> DataFrame:
-    """Return live copies of one id and partition on one broker, each with its unit's name, the smallest.
+    """Return the live replicas of a partition that lies twice or more on one broker, found by topic id.
 
-    Copies of one name are found by name; so an id is looked at only if it has two names, or a replica without one.
+    ``unit_topic`` is the smallest of their topic names. Replicas of one name are found by name; so an id is looked at
+    only if it has two names, or a replica without one.
     """
     suspicious = names.filter((F.col("names") > 1) | F.col("lacks_name")).select("cluster_no", "topic_id")
     copies = Window.partitionBy("broker", "topic_id", "partition")
@@ -209,7 +210,7 @@ def flag_twice_by_id(live: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def fold_twice(by_name: DataFrame, by_id: DataFrame) -> DataFrame:
-    """Return the holders of ``partition-twice-on-broker``: equal units of both findings are one."""
+    """Return the holders of ``partition-twice-on-broker``: units found by name and by id are counted once."""
     unit = Window.partitionBy("broker", "unit_topic", "partition")
     # A copy found by name and by id is one holder of that unit; ``row`` tells copies apart.
     held = (
@@ -222,7 +223,7 @@ def fold_twice(by_name: DataFrame, by_id: DataFrame) -> DataFrame:
 
 
 def count_units(holders: DataFrame) -> DataFrame:
-    """Return ``slug`` and ``units`` long of a frame of holders of ``GROUP_SLUGS``."""
+    """Return ``slug`` and ``units`` long: how many units the holders of ``GROUP_SLUGS`` belong to."""
     on_broker = F.when(F.col("slug") == "partition-twice-on-broker", F.col("broker"))
     within = F.when(F.col("slug") != "id-in-two-clusters", F.col("cluster_no"))
     units = holders.select("slug", on_broker.alias("broker"), within.alias("cluster_no"), "unit_tail")

@@ -3,7 +3,7 @@
 A task receives finished lines in order, and writes them from Arrow memory to file and digest without copying. It adds
 the footer and returns the file's digest; the commit collects the digests in one small file for the driver.
 
-Not here: the content of a line (``steps``); on a cluster all machines must share the plan's directory.
+On a cluster all machines must share the plan's directory. Not here: the content of a line (``steps``).
 
 Spec: design §7.7 (``brokers/``).
 """
@@ -33,7 +33,7 @@ _PARTIAL = ".partial"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One written document."""
+    """A written plan document of one broker."""
 
     path: str
     """Path relative to the plan."""
@@ -56,7 +56,7 @@ class DocumentSink(DataSource):
         return _FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the writer; each task gets a copy."""
+        """Return the writer of which each task gets a copy."""
         return _DocumentWriter(Path(self.options["directory"]), Path(self.options["manifest"]))
 
 
@@ -90,7 +90,7 @@ class _DocumentWriter(DataSourceArrowWriter):
         return written
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Write the list of documents."""
+        """Write paths, digests and steps of all documents to the manifest file."""
         documents = [entry for message in messages if isinstance(message, _Written) for entry in message.documents]
         self._manifest.write_text(json.dumps(sorted(documents)), encoding="utf-8")
 
@@ -155,13 +155,13 @@ def write_documents(
         spark: The session.
         lines: ``broker``, ``path``, ``line``: rows of a broker in one partition, together and in order.
         directory: The unfinished directory of the plan.
-        expected: Steps by path.
+        expected: Number of steps of each document, by its path.
 
     Returns:
         The documents by path.
 
     Raises:
-        ValueError: the documents do not hold the expected steps, so that they must not be published.
+        ValueError: the numbers of steps are not the expected ones, so that the plan must not be published.
     """
     manifest = directory / f".documents.{secrets.token_hex(4)}.json"
     spark.dataSource.register(DocumentSink)

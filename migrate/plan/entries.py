@@ -1,10 +1,10 @@
-"""The planner's frame of entries: few columns, cached once, every row numbered.
+"""The planner's data frame of entries: few columns, every row numbered, so that it can be cached.
 
 The data source repeats line 1 of the disk on every row; here only disk rows keep it (as one struct). Brokers, sources
 and clusters are dense integers, and the name of a partition directory is kept only if it is not
 ``{topic}-{partition}``. So ten million rows fit in memory.
 
-Not here: the meaning of the rows (``census``, ``conflicts``, ``steps``).
+Not here: what follows from the rows (``census``, ``conflicts``, ``steps``).
 
 Spec: design §7.1, §7.3.
 """
@@ -27,7 +27,7 @@ DISK_COLUMNS = (
 COLUMNS = (
     "broker", "source", "kind", "root", "name", "topic", "topic_id", "partition", "log_bytes", "bytes", *DISK_COLUMNS,
 )  # fmt: skip
-"""The needed columns of the data source: skipping the others halves the reading time."""
+"""The columns that the planner reads of the data source: skipping the others halves the reading time."""
 
 
 def with_entry_columns(frame: DataFrame, fleet: Fleet) -> DataFrame:
@@ -92,7 +92,7 @@ def _cluster_number(fleet: Fleet) -> Column:
 
 
 def disk_rows(collected: Iterable[Row]) -> tuple[DiskRow, ...]:
-    """Return the disk rows as values.
+    """Return collected rows as ``DiskRow`` values, in the same order.
 
     Args:
         collected: Rows with ``broker``, ``source`` and ``disk``.
@@ -114,12 +114,12 @@ def disk_rows(collected: Iterable[Row]) -> tuple[DiskRow, ...]:
 
 
 def filter_usable(scan: DataFrame, unusable: Iterable[int]) -> DataFrame:
-    """Drop disk rows, and the entries of inventories that are not usable."""
+    """Drop disk rows, and the entries of the sources with the ordinals in ``unusable``."""
     entries = scan.filter(F.col("kind") != "disk").drop("disk")
     sources = sorted(unusable)
     return entries.filter(~F.col("source").isin(sources)) if sources else entries
 
 
 def filter_live(entries: DataFrame) -> DataFrame:
-    """Keep the replicas."""
+    """Keep the live replicas."""
     return entries.filter(F.col("kind") == "live")

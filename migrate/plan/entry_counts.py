@@ -1,4 +1,4 @@
-"""Entry counts of a fleet: counted once by disk and kind, then summed up by broker, by disk or in total.
+"""Counts of a fleet's entries: counted once by disk and kind, then added up by broker or listed by disk.
 
 Not here: conflicts between replicas (``conflicts``), consequences of the counts (``readiness``).
 
@@ -21,7 +21,7 @@ from migrate.source.disk_row import DiskRow, UnreadDisk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts of one kind of entries on one disk."""
+    """Counts of the entries of one kind on one disk."""
 
     source: int
     kind: str
@@ -30,7 +30,7 @@ class Tally:
     log_bytes: int
     with_id: int
     steps: int
-    """Number of replicas in the topic-name layout that could be moved."""
+    """Number of replicas in the topic-name layout that can be moved to topic ids."""
     broken: int
     missing: int
     """Number of replicas without an id and without a broken metadata file."""
@@ -46,14 +46,14 @@ class EntryCounts:
 
     replicas: int = 0
     bytes: int = 0
-    """Bytes of all its entries."""
+    """Bytes of all entries of the broker."""
     log_bytes: int = 0
-    """Bytes of its replicas' logs."""
+    """Bytes of the logs of its live replicas."""
     steps: int = 0
     leftovers: int = 0
     """Number of leftover entries."""
     deletes: int = 0
-    """Number of leftovers of kind ``delete``, which do not block."""
+    """Number of leftovers of kind ``delete``, which do not block the broker."""
     broken: int = 0
     missing: int = 0
     unknown: int = 0
@@ -95,7 +95,7 @@ def _number(condition: Column) -> Column:
 
 
 def by_broker(census: Census, tallies: Iterable[Tally]) -> dict[int, EntryCounts]:
-    """Return the counts of each broker, including brokers without entries."""
+    """Return the counts of each broker by its ordinal, brokers without entries included."""
     of_source: dict[int, list[Tally]] = {}
     for tally in tallies:
         of_source.setdefault(tally.source, []).append(tally)
@@ -123,7 +123,7 @@ def _counts(tallies: list[Tally]) -> EntryCounts:
 
 
 def count_units(counted: Iterable[EntryCounts]) -> dict[str, int]:
-    """Return the units of the conflicts that concern single entries."""
+    """Return the number of units of the conflicts that are single entries, by slug."""
     counts = list(counted)
     return {
         "leftover": sum(count.leftovers for count in counts),

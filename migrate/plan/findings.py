@@ -1,7 +1,7 @@
 """Findings: everything a plan is based on: counts, conflicts, ids to assign, readiness.
 
-This module chains the frames and collects the few results that the driver needs: per broker, per conflict, per topic
-without id. A fleet without contradictions costs only the search for them.
+This module chains the data frames, and collects the few results that the driver needs: per broker, per conflict, per
+topic without id. A fleet without contradictions costs only the search for them.
 
 Not here: waves and files (``build``), the rules themselves (``census``, ``conflicts``, ``mint``, ``readiness``).
 
@@ -33,7 +33,7 @@ _GIVEN_SCHEMA = "cluster_no int, topic string, given_id string, id_from string"
 
 
 class PersistedFrames:
-    """Frames cached in memory (or on disk) until the body is left."""
+    """Caches data frames in memory, or on disk, until the body of its ``with`` is left."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -52,10 +52,10 @@ class PersistedFrames:
 
 
 class TopicGlob(NamedTuple):
-    """One glob in the ``topics`` of a cluster."""
+    """One topic glob in the ``topics`` of a cluster in the fleet file."""
 
     cluster: int
-    """Ordinal in the fleet file."""
+    """Ordinal of the cluster in the fleet file."""
     glob: str
 
 
@@ -66,20 +66,20 @@ class Findings:
     census: Census
     tallies: tuple[Tally, ...]
     entries: Mapping[int, EntryCounts]
-    """By broker."""
+    """Counts by ordinal of the broker."""
     units: Mapping[str, int]
-    """By slug, all slugs."""
+    """Number of units of every conflict, by slug; 0 if not found."""
     verdicts: tuple[Verdict, ...]
-    """By ordinal of the broker."""
+    """Readiness of each broker; the index is the ordinal of the broker."""
     minted: tuple[MintedId, ...]
     usable: DataFrame
     """Entries of usable inventories."""
     sets: DataFrame
-    """From ``groups.fold_sets``."""
+    """Distinct broker sets that share partitions, from ``groups.fold_sets``."""
     holders: DataFrame | None
     """Contradictions between replicas, ``conflicts.HOLDER_COLUMNS``; ``None``: there are none."""
     given: DataFrame | None
-    """From ``steps.with_ids``."""
+    """Ids for topics with replicas without id, as ``steps.with_ids`` takes them; ``None``: no replica lacks an id."""
     unmatched: tuple[TopicGlob, ...]
     """Topic globs of the fleet file that match no topic, in its order."""
 
@@ -99,7 +99,7 @@ def find(
         frame: Rows of the source ``logdir`` with ``planner=true``.
         fleet: The fleet of these rows.
         former: Minted ids of an earlier plan, by (cluster name, topic).
-        kept: Caches the frames of the result.
+        kept: Caches the data frames of the result.
         progress: Called with the name of each stage as it begins.
 
     Returns:

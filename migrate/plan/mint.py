@@ -4,7 +4,7 @@ A topic of a cluster without any id gets one derived from the digest of the inve
 so that brokers migrated under the earlier plan agree with the remaining ones. No id is minted if the true id may be on
 an unread disk.
 
-Not here: finding these topics (``conflicts``), ids of sibling replicas (``steps``), writing ids to disks.
+Not here: finding these topics (``conflicts``), ids of sibling replicas (``steps``), writing ids to disks (``logdir``).
 
 Spec: design §7.6.
 """
@@ -27,7 +27,7 @@ _FIX = "name the directory of a plan that `logdirctl fleet plan` wrote"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MintedId:
-    """One minted id of one topic of a cluster."""
+    """The topic id that was minted for one topic of a cluster."""
 
     cluster: str
     topic: str
@@ -38,7 +38,7 @@ def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]
     """Return the minted id of one topic.
 
     Args:
-        inventory_sha256: Of the fleet, 64 hex digits.
+        inventory_sha256: Digest of the fleet's inventories, 64 hex digits.
         cluster: The cluster's name.
         topic: The topic's name.
         taken: Ids that must not be used: all that occur in the fleet.
@@ -71,7 +71,7 @@ def assign_ids(
     """Return an id for every topic.
 
     Args:
-        inventory_sha256: Of the fleet.
+        inventory_sha256: Digest of the fleet's inventories.
         topics: (cluster name, topic), each once, in any order.
         former: Ids of an earlier plan by (cluster name, topic); used first.
         taken: All ids that occur in the fleet; only for newly minted ids, because an earlier plan's id may occur where
@@ -80,7 +80,7 @@ def assign_ids(
             topic has it now: one id would have two names.
 
     Returns:
-        The ids, by cluster and topic.
+        The ids, sorted by cluster and topic.
     """
     minted: list[MintedId] = []
     given: set[str] = set(former.values())
@@ -116,7 +116,7 @@ def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
     """Read the ids that an earlier plan minted.
 
     Args:
-        plan_dir: Its directory.
+        plan_dir: The directory of the earlier plan.
 
     Returns:
         Ids by (cluster name, topic).
@@ -130,18 +130,20 @@ def read_former(plan_dir: Path) -> dict[tuple[str, str], str]:
         listed = [(entry["cluster"], entry["topic"], entry["topic_id"]) for entry in summary["minted"]]
         version = summary["plan"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise PlanFormatError(str(path), expected="the summary of a plan", found=error, fix=_FIX) from error
+        raise PlanFormatError(str(path), expected="the keys minted and plan", found=error, fix=_FIX) from error
     if version != 1:
-        raise PlanFormatError(str(path), expected="plan 1", found=version, fix=_FIX)
+        raise PlanFormatError(str(path), expected="plan version 1", found=version, fix=_FIX)
     former: dict[tuple[str, str], str] = {}
     for cluster, topic, topic_id in listed:
         if not all(isinstance(text, str) for text in (cluster, topic, topic_id)) or not _is_id(topic_id):
-            raise PlanFormatError(str(path), expected="an id for a topic of a cluster", found=topic_id, fix=_FIX)
+            raise PlanFormatError(str(path), expected="a valid topic id for each topic", found=topic_id, fix=_FIX)
         if (cluster, topic) in former:
-            raise PlanFormatError(str(path), expected="one id for each topic", found=f"{cluster} {topic}", fix=_FIX)
+            raise PlanFormatError(
+                str(path), expected="one id per topic", found=f"two: {topic!r} of {cluster}", fix=_FIX
+            )
         former[cluster, topic] = topic_id
     if len(set(former.values())) != len(former):
-        raise PlanFormatError(str(path), expected="an id for one topic only", found="an id given twice", fix=_FIX)
+        raise PlanFormatError(str(path), expected="each id for one topic only", found="one given twice", fix=_FIX)
     return former
 
 

@@ -3,8 +3,9 @@
 The output is written beside its final name as ``.{name}.{random}.partial``, synced, and renamed; the rename is the
 commit. A failure removes it. A kill leaves the partial name, which no command reads.
 
-Not here: changes inside a log dir, which only ``logdir.disk`` makes. Spark's tasks may fill a new directory: this
-module syncs their files, so on a cluster all machines must share the path.
+Spark's tasks may fill a new directory: this module syncs their files, so on a cluster all machines must share the path.
+
+Not here: changes inside a log dir, which only ``logdir.disk`` makes.
 
 Spec: style §5.5; design §7.7 ("a directory that did not exist before").
 """
@@ -24,7 +25,7 @@ from logdir.errors import OutputError
 from logdir.observe.outside import require_outside
 from migrate.errors import OutputExistsError
 
-_EXISTS_FIX = "name a directory that does not exist; nothing is ever replaced"
+_EXISTS_FIX = "name a directory that does not exist; an output never replaces anything"
 
 
 _PARTIAL = re.compile(r"\..*\.[0-9a-f]{8}\.partial", re.DOTALL)
@@ -46,7 +47,7 @@ def is_partial(path: Path) -> bool:
 
 
 def fsync_dir(path: Path) -> None:
-    """Sync the names in one directory.
+    """Sync one directory, so that the names in it survive a power cut.
 
     Raises:
         OSError: the directory cannot be opened or synced.
@@ -78,7 +79,7 @@ def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644
         mode: Permission bits before the umask.
 
     Raises:
-        OutputError: it could not be written; an existing file is unchanged.
+        OutputError: the file could not be written; an existing one is unchanged.
     """
     if isinstance(pieces, bytes):
         pieces = (pieces,)
@@ -104,7 +105,7 @@ def require_absent(path: Path) -> None:
     """Return if an output path is free and outside all log dirs; called before hours of work.
 
     Raises:
-        RefusedError: it lies in a log dir of this host (recognised by ``meta.properties``) or in a work root.
+        RefusedError: the path lies in a log dir of this host (recognised by ``meta.properties``) or in a work root.
         OutputExistsError: an entry of that name exists, possibly a dangling link.
         OutputError: the parent directory does not exist, or cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Readiness of brokers for migration: unknown, blocked or clean, and why.
+"""Readiness of brokers for migration: unknown (a disk was not read), blocked or clean, and why.
 
 Plain Python over the counts of each broker.
 
@@ -15,11 +15,11 @@ from migrate.plan.census import Census
 from migrate.plan.entry_counts import EntryCounts
 
 NEVER_BLOCKING = frozenset({"missing-id"})
-"""Slugs whose units block no broker by themselves; design §7.6 adds brokers by topic."""
+"""Slugs whose units block no broker by themselves; ``undecided`` of ``judge`` names brokers that one blocks."""
 
 
 class Readiness(Enum):
-    """The readiness of a broker."""
+    """Whether a broker can be migrated: yes (clean), no (blocked), or not known because a disk was not read."""
 
     CLEAN = "clean"
     BLOCKED = "blocked"

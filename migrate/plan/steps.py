@@ -1,4 +1,4 @@
-"""The steps of a layout migration, as JSON lines: one per replica in the topic-name layout of a clean broker.
+"""The steps of a migration to topic-id directories, as JSON lines: one per replica to move, of clean brokers.
 
 Every replica of a clean broker has an id: its own, that of its siblings, or a minted one; ``readiness`` blocks the
 others. Spark builds the lines, not Python, because there may be ten million.
@@ -28,10 +28,10 @@ def is_step() -> Column:
 
 
 def filter_steps(live: DataFrame, disks: DataFrame) -> DataFrame:
-    """Keep the replicas that get a step.
+    """Return the live replicas that get a step.
 
     Args:
-        live: Replicas.
+        live: Live replicas.
         disks: ``source``, ``disk_no`` int (ascending by broker and log dir); the inventories of clean brokers only.
 
     Returns:
@@ -68,7 +68,7 @@ def with_numbers(moved: DataFrame, headers: DataFrame) -> DataFrame:
 
     Args:
         moved: From ``with_ids``.
-        headers: ``broker`` int, one row per clean broker.
+        headers: The documents' headers: ``broker`` int, one row per clean broker.
 
     Returns:
         ``broker``, ``disk_no``, ``from``, ``topic``, ``topic_id``, ``id_from``, ``partition``, ``log_bytes``, ``step``
@@ -81,7 +81,7 @@ def with_numbers(moved: DataFrame, headers: DataFrame) -> DataFrame:
 
 
 def path_in_id_layout() -> Column:
-    """Return ``{prefix}/{topic_id}_{partition}``."""
+    """Return the column ``{prefix}/{topic_id}_{partition}``: a replica's path in the topic-id layout."""
     prefix = F.substring("topic_id", 1, 2)
     return F.concat(prefix, F.lit("/"), F.col("topic_id"), F.lit("_"), F.col("partition").cast("string"))
 
@@ -125,7 +125,7 @@ def select_lines(numbered: DataFrame, headers: DataFrame, disks: DataFrame) -> D
 
 
 def step_line() -> Column:
-    """Return a step as JSON, keys sorted, without blanks.
+    """Return the column with a step as one JSON object, keys sorted, without blanks.
 
     Spec: design §7.7.
     """
@@ -143,7 +143,7 @@ def step_line() -> Column:
 
 
 def quoted(column: str) -> Column:
-    """Return a text as a JSON string. Kafka's names need no escapes; an altered inventory may contain others."""
+    """Return a text column as JSON strings. Kafka's names need no escapes; an altered inventory may contain others."""
     text = F.col(column)
     array = F.to_json(F.array(text))
     escaped = F.substr(array, F.lit(2), F.length(array) - 2)

@@ -1,6 +1,6 @@
-"""The figures of a plan: ``summary.json``, and what ``fleet plan --json`` prints of it.
+"""The figures of a plan, as in ``summary.json`` and in the result of ``fleet plan --json``.
 
-Not here: how they are counted (``build``).
+Not here: counting them (``build``).
 
 Spec: design §7.7; docs/json.md.
 """
@@ -16,12 +16,12 @@ PLAN = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """``summary.json``: one key per field."""
+    """The content of ``summary.json``: one key per field."""
 
     plan: int = PLAN
     clusters: int
     brokers: Mapping[str, int]
-    """By readiness."""
+    """Number of brokers by readiness."""
     log_dirs: int
     replicas: int
     bytes: int
@@ -34,5 +34,5 @@ class Summary:
     plan_sha256: str
 
     def as_json(self) -> dict[str, object]:
-        """Return the document's keys and values."""
+        """Return the keys and values of ``summary.json``."""
         return {one.name: getattr(self, one.name) for one in fields(self)}

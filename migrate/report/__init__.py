@@ -1,1 +1,1 @@
-"""The report of a plan: one HTML page."""
+"""The report of a plan as one HTML page: its model, its sections and its drawings."""

@@ -1,9 +1,9 @@
 """The conflicts of a plan as the report shows them: a bounded, ordered sample of each kind, and true totals.
 ``conflicts/`` may hold tens of millions of rows, so it is read batch by batch and at no time is more of it
-held than the rows that will be shown and one batch. Which rows these are depends on their values alone, never
+in memory than the rows that will be shown and one batch. Which rows these are depends on their values alone, never
 on how the writer split them into files.
 
-Not here: what a conflict is (``conflicts``), and how one looks (``report.sections``).
+Not here: finding conflicts (``plan.conflicts``), drawing them (``report.sections``).
 
 Spec: design §7.4, §7.7.
 """
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 class ConflictRow(TypedDict):
-    """One holder of one unit."""
+    """One row of ``conflicts/``: one holder (a log dir, entry or broker) of one unit of a conflict."""
 
     cluster: str | None
     unit: str | None
@@ -49,7 +49,7 @@ class ConflictRow(TypedDict):
 
 
 class Conflict(TypedDict):
-    """One kind of conflict."""
+    """One kind of conflict: its totals, and the holders that the page shows."""
 
     slug: str
     units: int
@@ -71,7 +71,7 @@ def read_conflicts(directory: Path, units: dict[str, int]) -> list[Conflict]:
         One value per slug of the summary, in the summary's order of slugs; memory stays bounded.
 
     Raises:
-        PlanFormatError: it is not Parquet, lacks a column, or names a slug the summary does not.
+        PlanFormatError: a file is not Parquet, lacks a column, or names a slug that the summary lacks.
     """
     held: dict[str, pa.Table] = {}
     holders = dict.fromkeys(units, 0)
@@ -80,7 +80,12 @@ def read_conflicts(directory: Path, units: dict[str, int]) -> list[Conflict]:
         for entry in counted.to_pylist():
             slug = entry["values"]
             if slug not in holders:
-                raise PlanFormatError(str(directory), expected="a slug of summary.json", found=slug)
+                raise PlanFormatError(
+                    str(directory),
+                    expected="a slug of conflicts in summary.json",
+                    found=slug,
+                    fix="run `logdirctl fleet plan` again",
+                )
             holders[slug] += entry["counts"]
             rows = batch.filter(pc.equal(batch["slug"], slug)).drop_columns(["slug"])
             held[slug] = _first(rows if slug not in held else pa.concat_tables([held[slug], rows]))
@@ -98,13 +103,20 @@ def _batches(directory: Path) -> Iterator[pa.Table]:
             present = [name for name in SCHEMA.names if name in parquet.schema_arrow.names]
             if present != SCHEMA.names:
                 missing = ", ".join(sorted(set(SCHEMA.names) - set(present)))
-                raise PlanFormatError(str(file), expected=f"the column {missing}", found="none of that name")
+                raise PlanFormatError(
+                    str(file),
+                    expected=f"the column {missing}",
+                    found="none of that name",
+                    fix="run `logdirctl fleet plan` again",
+                )
             # Not a dataset: that reads ahead by many batches.
             for batch in parquet.iter_batches(_BATCH_ROWS, columns=SCHEMA.names):
                 if batch.num_rows:
                     yield pa.Table.from_batches([batch]).select(SCHEMA.names).cast(SCHEMA)
     except (pa.ArrowException, OSError) as error:
-        raise PlanFormatError(str(directory), expected="Parquet", found=str(error)) from error
+        raise PlanFormatError(
+            str(directory), expected="Parquet files", found=str(error), fix="run `logdirctl fleet plan` again"
+        ) from error
 
 
 def _first(rows: pa.Table) -> pa.Table:

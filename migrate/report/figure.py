@@ -16,7 +16,7 @@ from migrate.report.plan import Disk
 from migrate.report.words import duration, grouped, percent, plural, size, text
 
 SCALE = 1000
-"""Steps of a bar's length."""
+"""Units of a bar's full length: tenths of a percent."""
 KIND_CLASSES = (("live", "kl"), ("delete", "kd"), ("stray", "ks"), ("future", "kf"), ("staged", "kg"))
 """Kinds with a colour of their own, in drawing order; all others share ``ko``."""
 _FULLNESS = (50, 70, 80, 90)
@@ -35,17 +35,17 @@ def number(value: int, at: str, show: Callable[[int], str] = grouped) -> str:
 
 
 def size_at(value: int, at: str) -> str:
-    """Return bytes of the embedded JSON as HTML."""
+    """Return a number of bytes of the embedded JSON as HTML; ``at`` as for ``number``."""
     return number(value, at, size)
 
 
 def duration_at(value: int, at: str) -> str:
-    """Return milliseconds of the embedded JSON as HTML."""
+    """Return a number of milliseconds of the embedded JSON as HTML; ``at`` as for ``number``."""
     return number(value, at, duration)
 
 
 def cell_size(value: int) -> str:
-    """Return bytes in a row that stands for one row of the embedded JSON."""
+    """Return a number of bytes as HTML without its place, in a table whose rows are those of the embedded JSON."""
     return f"<data value={value}>{size(value)}</data>"
 
 
@@ -76,14 +76,14 @@ def _share(tenths: int) -> str:
 
 
 def span(start: int, length: int, whole: int) -> str:
-    """Return one bar of a timeline, from ``start`` on an axis of ``whole``."""
+    """Return one bar of a timeline: ``length`` from ``start`` on, on an axis from 0 to ``whole``."""
     left = min(SCALE * start // whole, SCALE - 6) if whole else 0
     wide = min(max(6, SCALE * length // whole), SCALE - left) if whole else 6
     return f'<svg class="span" aria-hidden="true"><rect class="kl" x="{_share(left)}" width="{_share(wide)}"/></svg>'
 
 
 def kind_parts(kinds: dict[str, Counted]) -> list[tuple[str, int]]:
-    """Return the parts of a bar by kind of entry."""
+    """Return CSS class and bytes of each kind of entry, as ``bar`` takes them; kinds without a colour as one."""
     parts = [(css, kinds.get(kind, [0, 0])[1]) for kind, css in KIND_CLASSES]
     named = {kind for kind, _ in KIND_CLASSES}
     return [*parts, ("ko", sum(counted[1] for kind, counted in kinds.items() if kind not in named))]

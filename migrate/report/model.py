@@ -1,7 +1,7 @@
 """The model of the report: the plan's own documents, and sums over them. ``build_model`` only reads. The model contains
 the plan's documents unchanged; derived values are separate, under ``totals``, ``clusters`` and ``broker_facts``.
 
-Not here: the page (``report``), and the reading of ``conflicts/`` (``report.conflicts``).
+Not here: the page (``report.page``), and the reading of ``conflicts/`` (``report.conflicts``).
 
 Spec: design §7.7.
 """
@@ -27,16 +27,16 @@ WITHIN_SHOWN = 5
 TOP_RECLAIM_SHOWN = 10
 
 Counted = list[int]
-"""Two numbers: entries, bytes."""
+"""Two numbers: how many entries, and their bytes."""
 
 
 class Spread(TypedDict):
-    """How evenly bytes are distributed over some places."""
+    """How evenly bytes are distributed over the brokers or the disks of a cluster."""
 
     count: int
     least: int
     median: int
-    """The lower one of two."""
+    """The median value; of an even number of values the lower of the middle two."""
     mean: int
     most: int
     permille: int
@@ -55,7 +55,7 @@ class Within(TypedDict):
 
 
 class WaveFacts(TypedDict):
-    """One wave of one cluster."""
+    """Sums and times of one wave of one cluster."""
 
     node_ids: list[int]
     steps: int
@@ -65,7 +65,7 @@ class WaveFacts(TypedDict):
     forecast_ms: int
     """Forecast of its slowest broker: the brokers of a wave work in parallel."""
     length_ms: int
-    """The forecast plus the restarts, which happen in parallel."""
+    """The forecast plus ``RESTART_MS`` if a broker restarts: the restarts of a wave happen in parallel."""
 
 
 class ClusterFacts(TypedDict):
@@ -96,12 +96,12 @@ class BrokerFacts(TypedDict):
 
     wave: int | None
     broker: int
-    """Its rank, as in its disks."""
+    """The broker's rank, by which its disks name it."""
     twin: int
-    """Its number among the entries with its node id, from 1; 0 if it is the only one."""
+    """The number of this entry among those with the same node id, from 1; 0 if there is no other."""
     twins: int
     lists: str | None
-    """The content of its entry, if its node id is listed twice."""
+    """What the broker's entry lists, if another entry has the same node id; else ``None``."""
     log_dirs: int
     unread: int
     replicas: int
@@ -110,14 +110,14 @@ class BrokerFacts(TypedDict):
 
 
 class Totals(TypedDict):
-    """Sums over the fleet."""
+    """Sums over all clusters of the fleet."""
 
     kinds: dict[str, Counted]
     brokers: int
     bytes: int
     reclaimable: Counted
     reclaimable_percent: int
-    """Percentage of all bytes."""
+    """Percentage of reclaimable bytes among all bytes."""
     most_reclaimable: list[int]
     """Indices of the disks with most reclaimable bytes, largest first."""
     unread: int
@@ -126,7 +126,7 @@ class Totals(TypedDict):
     restart_ms: int
     """Assumed restart time of one wave."""
     length_ms: int
-    """Duration of the longest cluster."""
+    """Duration of the waves of the cluster that takes longest."""
     total_bytes: int
     free_bytes: int
     used_percent: int
@@ -135,7 +135,7 @@ class Totals(TypedDict):
 
 
 class Model(TypedDict):
-    """All content of the page."""
+    """All content of the report page: the plan's documents, and sums over them."""
 
     summary: Summary
     waves: Waves
@@ -175,7 +175,9 @@ def build_model(plan_dir: Path) -> Model:
             clusters.append(_cluster_facts(cluster, own))
         totals = _totals(clusters, disks, minted)
     except (KeyError, TypeError, IndexError) as error:
-        raise PlanFormatError(str(plan_dir), expected="a plan of this version", found=repr(error)) from error
+        raise PlanFormatError(
+            str(plan_dir), expected="a plan of this version", found=repr(error), fix="run `logdirctl fleet plan` again"
+        ) from error
     conflicts = read_conflicts(plan_dir / "conflicts", summary["conflicts"])
     return Model(
         summary=summary,
@@ -189,7 +191,7 @@ def build_model(plan_dir: Path) -> Model:
 
 
 def sum_kinds(disks: Iterable[Mapping[str, object]]) -> dict[str, Counted]:
-    """Return entries and bytes by kind over some disks, kinds ascending."""
+    """Return the sums of entries and bytes by kind over some disks, sorted by kind."""
     summed: dict[str, Counted] = {}
     for disk in disks:
         for kind, counted in cast("dict[str, dict[str, int]]", disk["kinds"]).items():

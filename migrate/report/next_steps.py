@@ -26,11 +26,11 @@ NO_BROKER = (
 
 
 class Advice(NamedTuple):
-    """One recommended step."""
+    """One recommended step: a sentence and, if it is known, a command."""
 
     why: str
     command: str | None
-    """The complete command for a shell; ``None`` if the plan does not know enough for it."""
+    """The complete command for a shell; ``None``: the plan does not know all paths for it."""
 
 
 class _Broker(NamedTuple):
@@ -56,11 +56,15 @@ def next_commands(model: Model) -> list[Advice]:
     unknown = next((broker for broker in brokers if broker.readiness == "unknown"), None)
     blocked = next((broker for broker in brokers if broker.readiness == "blocked"), None)
     if unknown is not None:
-        why = f"A disk of {unknown.named(several)} was not read. Take its inventories there, then plan again"
+        name = unknown.named(several)
+        why = f"A disk of {name} was not read. Take inventories on that broker, then plan the fleet again"
         command = unknown.log_dirs and f"logdirctl inventory --log-dirs {unknown.log_dirs} -o inventories"
         advice.append(Advice(why, command))
     elif blocked is not None:
-        why = f"What blocks {blocked.named(several)} stands under Conflicts. Look at its disks there, then plan again"
+        why = (
+            f"What blocks {blocked.named(several)} is listed under Conflicts. Look at the disks of that broker, mend "
+            "them, take new inventories, then plan the fleet again"
+        )
         command = blocked.log_dirs and f"logdirctl inventory --log-dirs {blocked.log_dirs}"
         advice.append(Advice(why, command))
     first = _first(model)
@@ -68,11 +72,13 @@ def next_commands(model: Model) -> list[Advice]:
         why = f"In the plan's directory on {first.named(several)}, stopped: what its steps would do; changes nothing"
         command = first.log_dirs and f"logdirctl layout check {_document(first)} --log-dirs {first.log_dirs}"
         advice.append(Advice(why, command))
-    return advice or [Advice("Nothing is left to do; take new inventories and plan again whenever you like", None)]
+    return advice or [
+        Advice("No broker has steps left; to look again, take new inventories and plan the fleet again", None)
+    ]
 
 
 def trial(model: Model) -> list[Advice]:
-    """Return every command that moves the first broker with steps to topic ids and back; empty without steps.
+    """Return the commands that move the first broker with steps to topic ids and back; empty if none has steps.
 
     Args:
         model: The report's model.
@@ -82,10 +88,10 @@ def trial(model: Model) -> list[Advice]:
         return []
     document, log_dirs = _document(first), f"--log-dirs {first.log_dirs}"
     return [
-        Advice("A place of ours beside each log dir, where there is none yet", f"logdirctl init {log_dirs} --apply"),
-        Advice("Rename, bound to this plan", f"logdirctl layout apply {document} {log_dirs} --apply"),
-        Advice("Look at every replica", f"logdirctl layout verify {document} {log_dirs} --apply"),
-        Advice("Back, before the broker starts", f"logdirctl layout rollback {log_dirs} --apply"),
+        Advice("Make the work root of each log dir, where there is none yet", f"logdirctl init {log_dirs} --apply"),
+        Advice("Rename the replicas, by this plan", f"logdirctl layout apply {document} {log_dirs} --apply"),
+        Advice("Check every replica's place", f"logdirctl layout verify {document} {log_dirs} --apply"),
+        Advice("Take all back, before the broker starts", f"logdirctl layout rollback {log_dirs} --apply"),
     ]
 
 
@@ -96,11 +102,11 @@ def trial_title(model: Model) -> str:
 
 
 def above_bound(cluster: WaveCluster, facts: ClusterFacts) -> str:
-    """Return why a cluster has more waves than its lower bound; empty if it has not.
+    """Return a sentence on why a cluster has more waves than its lower bound; empty if it has no more.
 
     Args:
         cluster: The cluster in ``waves.json``.
-        facts: Its sums.
+        facts: The sums over this cluster.
     """
     if facts["wave_count"] <= cluster["lower_bound"]:
         return ""

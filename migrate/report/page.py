@@ -27,7 +27,7 @@ _FACT_COLUMNS = ("wave", "log_dirs", "unread", "replicas", "bytes", "twin", "lis
 
 
 def render_report(plan_dir: Path) -> str:
-    """Draw the report of a plan.
+    """Return the report page of a plan.
 
     Args:
         plan_dir: A plan directory; it is only read.
@@ -42,7 +42,7 @@ def render_report(plan_dir: Path) -> str:
 
 
 def render_page(model: Model) -> str:
-    """Draw the report of a model.
+    """Return the report page of a model.
 
     Args:
         model: From ``build_model``.
@@ -78,8 +78,8 @@ def embedded(model: Model) -> str:
     """Return the numbers of the page as JSON that is safe inside a ``<script>`` element.
 
     ``summary`` and ``waves`` are the plan's documents, minted ids beyond ``totals.minted_shown`` left out; a cluster's
-    ``brokers`` is their number, they themselves are rows under ``brokers``, all clusters in order, the sums of
-    ``BrokerFacts`` beside them. ``disks`` are those of ``disks.json`` as rows, each kind as [entries, bytes].
+    ``brokers`` is their number. The brokers of all clusters, in order, are the rows under ``brokers``, with the sums of
+    ``BrokerFacts``. ``disks`` are those of ``disks.json`` as rows, each kind as [entries, bytes].
 
     Args:
         model: From ``build_model``.

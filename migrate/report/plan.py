@@ -1,8 +1,8 @@
 """The JSON documents of a plan directory, as types for the report.
 
-``disks.json`` is the one document that only the report needs; the others are design §7.7's to the letter.
+Only the report reads ``disks.json``; the other documents are exactly those of design §7.7.
 
-Not here: ``conflicts/`` (``report.conflicts``), and sums over all of it (``report.model``).
+Not here: ``conflicts/`` (``report.conflicts``), and sums over the documents (``report.model``).
 
 Spec: design §7.7.
 """
@@ -17,7 +17,7 @@ from migrate.errors import PlanFormatError
 
 
 class Minted(TypedDict):
-    """A minted topic id."""
+    """One item of ``minted`` in ``summary.json``: the topic id minted for a topic."""
 
     cluster: str
     topic: str
@@ -25,7 +25,7 @@ class Minted(TypedDict):
 
 
 class Summary(TypedDict):
-    """``summary.json``."""
+    """The document ``summary.json``."""
 
     plan: int
     clusters: int
@@ -55,7 +55,7 @@ class Broker(TypedDict):
 
 
 class WaveCluster(TypedDict):
-    """A cluster of ``waves.json``; ``from`` is no Python name, so the class is made by call."""
+    """A cluster of ``waves.json``; its key ``from`` is a keyword of Python and not listed here."""
 
     name: str
     cluster_id: str | None
@@ -65,7 +65,7 @@ class WaveCluster(TypedDict):
 
 
 class Waves(TypedDict):
-    """``waves.json``."""
+    """The document ``waves.json``."""
 
     clusters: list[WaveCluster]
 
@@ -74,9 +74,9 @@ class Entry(TypedDict):
     """A broker entry of ``disks.json``, in the order of ``waves.json``."""
 
     broker: int
-    """Its rank, as in its disks."""
+    """The broker's rank, by which its disks name it."""
     lists: str | None
-    """The content of the entry, if its node id is listed twice."""
+    """What the broker's entry lists, if another entry has the same node id; else ``None``."""
 
 
 class Disk(TypedDict):
@@ -110,15 +110,27 @@ def read_document(path: Path, keys: tuple[str, ...]) -> dict[str, object]:
         keys: Keys it must have.
 
     Raises:
-        PlanFormatError: it is missing, no JSON, or lacks a key.
+        PlanFormatError: the file is missing, no JSON, or lacks a key.
     """
     try:
         value = json.loads(path.read_bytes())
     except OSError as error:
-        raise PlanFormatError(str(path), expected="a file of a plan", found=error.strerror or error) from error
+        raise PlanFormatError(
+            str(path),
+            expected="a file of a plan",
+            found=error.strerror or error,
+            fix="name the directory of a plan that `logdirctl fleet plan` wrote",
+        ) from error
     except ValueError as error:
-        raise PlanFormatError(str(path), expected="JSON", found=str(error)) from error
+        raise PlanFormatError(
+            str(path), expected="JSON", found=str(error), fix="run `logdirctl fleet plan` again"
+        ) from error
     missing = [key for key in keys if not isinstance(value, dict) or key not in value]
     if missing:
-        raise PlanFormatError(str(path), expected=f"the keys {', '.join(missing)}", found="a document without")
+        raise PlanFormatError(
+            str(path),
+            expected=f"the keys {', '.join(missing)}",
+            found="a document without them",
+            fix="run `logdirctl fleet plan` again",
+        )
     return cast("dict[str, object]", value)

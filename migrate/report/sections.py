@@ -1,8 +1,8 @@
 """The sections of the report that say what to do: the verdict, the waves, the conflicts, what could be reclaimed.
 
-Every function takes the model and returns HTML; what comes from a disk goes through ``report_words.text``.
+Every function takes the model and returns HTML; text that comes from a disk is escaped by ``report.words.text``.
 
-Not here: the sections on bytes (``report.tables``), the page around them (``report``).
+Not here: the sections on bytes (``report.tables``), the page around them (``report.page``).
 
 Spec: design §7.4, §7.5, §7.7.
 """
@@ -30,9 +30,9 @@ _HOLDERS_OPEN = 12
 _UNREAD_SHOWN = 5
 _RECLAIM_HOW = {
     "delete": "The broker removes them within a minute of its next start.",
-    "stray": "The command <code>strays</code> says on the broker which are proven.",
+    "stray": "The command <code>strays</code> on the broker lists which are proven.",
     "future": "The broker finishes or removes them once it runs.",
-    "staged": "<code>staged ls</code> lists them on the broker; purged when their time is up.",
+    "staged": "The command <code>staged ls</code> on the broker lists them and their deadlines.",
 }
 
 
@@ -84,7 +84,7 @@ def verdict(model: Model) -> str:
 
 
 def _unread(model: Model) -> str:
-    """Return the first unread disks by broker and path."""
+    """Return the first unread disks by broker and path, in parentheses; empty if there are none."""
     unread = [disk for disk in model["disks"] if disk["status"] != "ok"]
     several = len(model["clusters"]) > 1
     names = []
@@ -205,7 +205,7 @@ def _cluster_title(model: Model, index: int) -> str:
 
 
 def conflicts(model: Model) -> str:
-    """Return every kind of conflict found, its holders by broker and path, and the kinds not found."""
+    """Return every kind of conflict found, with its holders by broker and path, and the kinds not found."""
     found = [conflict for conflict in model["conflicts"] if conflict["units"]]
     clear = [conflict["slug"] for conflict in model["conflicts"] if not conflict["units"]]
     found.sort(key=lambda conflict: (conflict["slug"] == "leftover", conflict["slug"] == "missing-id"))
@@ -238,7 +238,7 @@ def _conflict(conflict: Conflict, several: bool) -> str:
 
 
 def holder_path(row: ConflictRow) -> str:
-    """Return the place of a holder: its path on the broker, or its name in the work root of a log dir."""
+    """Return where a holder of a conflict lies: a path on the broker, or a name in the work root of a log dir."""
     log_dir, name = row["log_dir"], row["name"]
     if log_dir is None:
         return name or "–"

@@ -2,7 +2,7 @@
 
 Every row of the brokers' and the disks' table stands for the row of the same number in the embedded JSON.
 
-Not here: what to do about it (``report.sections``).
+Not here: what an operator should do next (``report.sections``).
 
 Spec: design §7.1, §7.7.
 """
@@ -37,7 +37,7 @@ _LAYOUTS = (("topic-name", "kl"), ("topic-id", "kg"), ("mixed", "kd"), ("empty",
 
 
 def kinds(model: Model) -> str:
-    """Return all bytes by kind of entry, and the map of disks of a large fleet."""
+    """Return a table of all bytes by kind of entry and, of a fleet of more than 24 disks, the map of disks."""
     totals = model["totals"]
     whole = totals["bytes"]
     css = dict(KIND_CLASSES)
@@ -160,7 +160,7 @@ def _spread(noun: str, spread: Spread, at: str) -> str:
 
 
 def layouts(model: Model) -> str:
-    """Return layouts of log dirs and topic ids of replicas by cluster, and the ids the plan minted."""
+    """Return by cluster the layouts of its log dirs and how many replicas have a topic id; and the minted ids."""
     rows = []
     for index, cluster in enumerate(model["clusters"]):
         at = f"/clusters/{index}"

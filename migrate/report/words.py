@@ -2,7 +2,7 @@
 
 Everything is integer arithmetic on the plan's numbers, so the bytes of the page depend on nothing else.
 
-Not here: where they stand on the page (``report.sections``).
+Not here: where the texts stand on the page (``report.sections``, ``report.tables``).
 
 Spec: design §7.4, §7.7.
 """
@@ -81,7 +81,7 @@ def percent(part: int, whole: int) -> int:
 
 
 def ratio(permille: int) -> str:
-    """Return thousandths as a factor.
+    """Return a number of thousandths as a factor with two decimals.
 
     >>> ratio(1425)
     '1.43×'
@@ -109,18 +109,18 @@ def node_ranges(node_ids: Sequence[int]) -> str:
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """Return the noun that goes with ``count``."""
+    """Return ``one`` for a count of 1, else ``many``, which is ``one`` with an *s* if not given."""
     return one if count == 1 else many or f"{one}s"
 
 
 def sentence(parts: Iterable[str]) -> str:
-    """Return parts as ``a, b and c``."""
+    """Return the parts in one phrase, as ``a, b and c``."""
     listed = list(parts)
     return " and ".join([", ".join(listed[:-1]), listed[-1]]) if len(listed) > 1 else "".join(listed)
 
 
 READINESS_MARKS = {"clean": "✓", "blocked": "✕", "unknown": "?"}
-"""Signs shown in addition to the colour."""
+"""Sign of each readiness, shown in addition to its colour."""
 KIND_WORDS = {
     "live": "replicas in service",
     "delete": "deleted by the broker, not yet removed",
@@ -156,7 +156,7 @@ SLUG_WORDS = {
     "foreign-cluster-disk": ("A disk of another cluster", "Its meta.properties names another cluster id."),
     "identity-broken": (
         "Identity of a log dir broken",
-        "meta.properties is missing or malformed, or its directory id is held twice.",
+        "meta.properties is missing or malformed, or two log dirs have its directory id.",
     ),
     "metadata-file-broken": (
         "partition.metadata broken",
@@ -170,6 +170,6 @@ SLUG_WORDS = {
         "Left over",
         "Moves, deletions and strays to finish or remove first; what the broker is deleting blocks nothing.",
     ),
-    "unknown-entry": ("Unknown entry", "Neither Kafka's nor ours: inspect it and move it out by hand."),
-    "disk-unread": ("Disk not read", "Take its inventory on the broker, then plan again."),
+    "unknown-entry": ("Unknown entry", "Neither Kafka's nor logdird's: inspect it and move it out by hand."),
+    "disk-unread": ("Disk not read", "Take its inventory on the broker, then plan the fleet again."),
 }

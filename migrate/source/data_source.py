@@ -4,7 +4,7 @@
 source gives only one row, with status ``broken``. There is one input partition per walked log dir; inventory files
 share a few partitions, packed by size, because a Python task costs as much as ten thousand rows.
 
-Not here: checking a file (``inventory_batches``) or a disk (``logdir.observe``), the meaning of the rows.
+Not here: checking a file (``inventory_batches``), scanning a disk (``logdir.observe``), what rows mean (``plan``).
 
 Spec: design §7.3; libraries §1.4.
 """
@@ -48,8 +48,8 @@ _LISTS = frozenset(("log_dirs", "problems"))
 COLUMNS = ("cluster", "entry_node_id", *DISK_KEYS, *(key for key in ENTRY_KEYS if key != "problems"))
 """The columns of design §7.3, in order."""
 PLANNER_COLUMNS = ("broker", "source", "sha256")
-"""Columns of the option ``planner``: ordinals of broker entry and source, digest of the inventory. With it, only disk
-rows have the values of line 1; ``source`` identifies the disk row.
+"""Columns that the option ``planner`` adds: ordinals of broker entry and source, digest of the inventory. With it, only
+disk rows have the values of the inventory's line 1; ``source`` is the same on the disk row and its entries.
 """
 _OPTIONS = frozenset(("path", "planner", "partitions", "shared-paths", "columns", "fleet"))
 
@@ -80,7 +80,7 @@ def schema_of(columns: Iterable[str]) -> StructType:
 
 
 class _Rows:
-    """Builds the frame's batches from one source."""
+    """Builds Arrow batches with the frame's columns from what one source contains."""
 
     def __init__(self, columns: tuple[str, ...], *, is_lean: bool) -> None:
         self.is_lean = is_lean
@@ -93,7 +93,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def entries(self, source: Source, values: dict[str, Any], batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return entry rows, each with the values of its disk; ``problems`` are the entry's own."""
+        """Return the rows of a batch of entries, with the disk's values on each row unless the frame is lean."""
         # Repeating the disk's values on every row takes a third of the reading time.
         row = _of_source(source) if self.is_lean else _of_source(source) | values
         count = batch.num_rows
@@ -145,7 +145,7 @@ def _read_file(rows: _Rows, source: Source) -> Iterator[pa.RecordBatch]:
 
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches: each costs a round trip to the JVM."""
+    """Yield the same rows in fewer, larger batches: each batch costs a round trip to the JVM."""
     held: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
@@ -166,7 +166,7 @@ def read_sources(
     Args:
         sources: The sources to read.
         columns: The columns wanted, of ``COLUMNS`` and ``PLANNER_COLUMNS``.
-        is_lean: Whether only disk rows have the values of line 1.
+        is_lean: Whether only disk rows have the values of the inventory's line 1.
 
     Yields:
         Batches of at most 50,000 rows; at least one row per source, its disk row before its entries.
@@ -181,7 +181,7 @@ def read_sources(
 
 
 class Share(InputPartition):
-    """The sources that one task reads."""
+    """An input partition of Spark: the sources that one task reads."""
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         super().__init__(None)
@@ -220,7 +220,12 @@ def share_out(fleet: Fleet, bins: int) -> list[Share]:
 
 
 def require_walkable(fleet: Fleet, master: str, *, shared_paths: bool) -> None:
-    """Return unless the session may walk log dirs on other machines.
+    """Return if every log dir of a fleet file is walked on this machine, or on one that sees the same paths.
+
+    Args:
+        fleet: The fleet.
+        master: The Spark session's master URL.
+        shared_paths: Whether every machine of the session sees the same paths.
 
     Raises:
         RemoteWalkError: the fleet lists log dirs, the master is not local, and ``shared_paths`` is false.
@@ -250,11 +255,11 @@ def _is_true(options: Mapping[str, str], key: str) -> bool:
 
 
 def _bad_option(key: str, expected: str, found: str) -> ConfigError:
-    return ConfigError((Problem("data-source-option", f"option {key}", expected, found, "correct it"),))
+    return ConfigError((Problem("data-source-option", f"option {key}", expected, found, "correct the option"),))
 
 
 class LogDirSource(DataSource):
-    """``spark.read.format("logdir")``.
+    """The Spark data source behind ``spark.read.format("logdir")``.
 
     Options: ``path`` (the fleet file; what ``load`` is given), ``planner`` (``PLANNER_COLUMNS`` too, and the values of
     line 1 on disk rows only), ``partitions`` (how many for inventory files), ``shared-paths``, ``columns`` (names,
@@ -269,7 +274,11 @@ class LogDirSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns asked for."""
+        """Return the columns of the option ``columns``, or all.
+
+        Raises:
+            ConfigError: an option is unknown or has a wrong value.
+        """
         unknown = sorted(key for key in self.options if key.lower() not in _OPTIONS)
         if unknown:
             raise _bad_option(unknown[0], f"one of {', '.join(sorted(_OPTIONS))}", "an unknown option")
@@ -301,7 +310,7 @@ class LogDirReader(DataSourceReader):
             raise _bad_option("schema", f"columns of {', '.join(COLUMNS)}", ", ".join(strange))
 
     def partitions(self) -> list[Share]:
-        """Read the fleet file and return the tasks."""
+        """Read the fleet file; return one ``Share`` of its sources per task."""
         cores = len(os.sched_getaffinity(0))
         given = self.options.get("partitions", str(cores * PARTITIONS_PER_CORE))
         if not (given.isascii() and given.isdecimal() and 0 < int(given) <= 1_000_000):
@@ -316,7 +325,7 @@ class LogDirReader(DataSourceReader):
         return read_fleet(self.options["path"])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the sources of one task. Runs on a worker."""
+        """Yield the rows of the sources of one task. Runs on a Spark worker."""
         if not isinstance(partition, Share):
             return iter(())  # Spark's stand-in for no partition at all
         if not self.is_shared:
@@ -347,13 +356,13 @@ def fleet_frame(
     shared_paths: bool = False,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Return the frame of a fleet that was already read.
+    """Return the frame of a fleet whose fleet file was already read.
 
     Args:
         spark: The session.
         fleet: From ``read_fleet``; passed as a whole, so that globs are not expanded again.
         columns: The columns wanted; ``None`` for all.
-        planner: Whether there are ``PLANNER_COLUMNS``, and the values of line 1 on disk rows only.
+        planner: Whether to add ``PLANNER_COLUMNS`` and keep the values of line 1 on disk rows only.
         shared_paths: Whether every machine of the session sees the same paths.
         partitions: How many partitions for inventory files; ``None``: three per core of the session.
 

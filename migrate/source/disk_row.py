@@ -1,8 +1,8 @@
-"""The disks of one broker by its sources: usable ones, and unread ones with their names if known.
+"""The disks of one broker, from its sources: usable ones, and unread ones with their paths if known.
 
 Plain Python over the first line of every source.
 
-Not here: what brokers and disks claim (``census``), reading (``source``).
+Not here: conflicts between brokers and disks (``plan.census``), reading the sources (``data_source``).
 
 Spec: design §7.2.
 """
@@ -22,14 +22,14 @@ USABLE_STATUS = "ok"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRow:
-    """Line 1 of one source, from the frame's row of kind ``disk``."""
+    """One disk: line 1 of the inventory of one source, from the frame's row of kind ``disk``."""
 
     broker: int
     """Ordinal of the broker entry over the whole fleet file."""
     source: int
     """Ordinal of the listed path or file over the whole fleet."""
     sha256: str | None
-    """Digest of the inventory's last line; ``None`` if it is not whole."""
+    """The digest in the inventory's last line; ``None`` if the inventory is not whole."""
     status: str | None
     cluster_id: str | None = None
     node_id: int | None = None
@@ -57,7 +57,7 @@ class UnreadDisk:
     log_dir: str | None
     """Its path in the broker's entry or in an inventory; ``None`` if neither contains it."""
     why: str
-    """The reason, with the listed inventories that are at fault."""
+    """Why it is unread, with the listed inventories that are at fault."""
 
 
 def source_names(fleet: Fleet) -> dict[int, str]:

@@ -62,7 +62,7 @@ def _found(value: object) -> str:
 
 
 class _Reader:
-    """Checks the document once and collects every problem; its result counts only without problems."""
+    """Turns the document of a fleet file into values, and collects every problem; with problems no value is used."""
 
     def __init__(self, file: str, folder: str) -> None:
         self.file = file
@@ -76,14 +76,14 @@ class _Reader:
         self.problems.append(Problem(f"fleet-{slug}", place, expected, found, fix))
 
     def mapping(self, value: object, where: str, keys: Mapping[str, bool]) -> dict[str, Any] | None:
-        """Return a mapping with known keys; ``keys`` shows which are required."""
+        """Return ``value`` if it is a mapping, else ``None``; ``keys`` are the known keys, true if required."""
         if not isinstance(value, dict):
             self.problem("wrong-type", where, "a mapping", _found(value))
             return None
         known = ", ".join(keys)
         for key in value:
             if key not in keys:
-                self.problem("unknown-key", where, f"only the keys {known}", _found(key), "correct or remove it")
+                self.problem("unknown-key", where, f"only the keys {known}", _found(key), "correct or remove that key")
         for key, is_required in keys.items():
             if is_required and key not in value:
                 self.problem("missing-key", where, f"the key {key}", "none")
@@ -101,7 +101,7 @@ class _Reader:
             self.problem("wrong-type", where, "a text", _found(value), fix)
             return None
         if not value and not empty:
-            self.problem("wrong-value", where, "a text that is not empty", "an empty one", "leave the key out")
+            self.problem("wrong-value", where, "a text that is not empty", "an empty one", "leave it out")
             return None
         return value
 
@@ -130,7 +130,7 @@ class _Reader:
         return tuple(policy)
 
     def path(self, value: object, where: str) -> str | None:
-        """Return a listed path as written, if it is a valid path."""
+        """Return a listed path as written; ``None`` if it is no valid path."""
         text = self.text(value, where)
         if text is None:
             return None
@@ -149,7 +149,7 @@ class _Reader:
         return whole[1:] if whole.startswith("//") else whole
 
     def once(self, path: str, where: str) -> bool:
-        """Record a listed path; return whether it is listed for the first time."""
+        """Record the place of a listed path; return whether the path is listed for the first time."""
         return self.listed.setdefault(path, where) == where
 
     def log_dirs(self, value: object, where: str) -> tuple[str, ...]:
@@ -183,12 +183,12 @@ class _Reader:
                 continue
             matches = self.matches(text)
             if not matches:
-                fix = "correct it, or take the inventories first"
+                fix = "correct the glob, or take the inventories with `logdirctl inventory` first"
                 self.problem(
                     "glob-without-match",
                     here,
                     "a glob that matches a file",
-                    f"no match for {shown(text)}",
+                    f"no match for {shown(text)!r}",
                     fix,
                 )
             again = [path for path in matches if not self.once(path, here)]
@@ -207,7 +207,7 @@ class _Reader:
     def twice(self, where: str, path: str, more: int = 0) -> None:
         others = f" (and {more} more)" if more else ""
         found = f"{shown(path)}{others}, listed by {self.listed[path]} already"
-        self.problem("listed-twice", where, "each path once in the whole file", found, "list it once")
+        self.problem("listed-twice", where, "each path once in the whole file", found, "list the path once")
 
     def broker(self, value: object, where: str) -> BrokerEntry | None:
         known = {"node_id": True, "rack": False, "log_dirs": False, "inventories": False}
@@ -225,7 +225,7 @@ class _Reader:
         return BrokerEntry(node_id=node_id, rack=rack, log_dirs=log_dirs, inventories=inventories)
 
     def given(self, keys: Mapping[str, Any], key: str, where: str, read: Callable[[object, str], _T]) -> _T | None:
-        """Return the value of an optional key."""
+        """Return ``read`` of the value of a key; ``None`` if the key is missing, or optional and null."""
         # A missing key means null (design §7); for a required key null is wrong.
         needed = key in ("name", "node_id", "brokers")
         return read(keys[key], f"{where}.{key}") if key in keys and (needed or keys[key] is not None) else None
@@ -260,7 +260,7 @@ class _Reader:
             return None
         name = self.given(keys, "name", where, self.name)
         if name is not None and named.setdefault(name, where) != where:
-            found = f"{name}, the name of {named[name]}"
+            found = f"{name!r}, the name of {named[name]} too"
             self.problem("listed-twice", f"{where}.name", "each cluster name once", found, "give it another name")
         cluster_id = self.given(keys, "cluster_id", where, self.text)
         least = self.given(keys, "min.insync.replicas", where, lambda v, w: self.integer(v, w, 1))
@@ -279,7 +279,7 @@ class _Reader:
 
     def fleet(self, document: object) -> Fleet:
         if document is None:
-            self.problem("nothing-listed", "", "clusters", "an empty file", "docs/fleet.md has an example")
+            self.problem("nothing-listed", "", "clusters", "an empty file", "write one as in docs/fleet.md")
             return Fleet(clusters=())
         keys = self.mapping(document, "", {"clusters": True}) or {}
         items = self.items(keys["clusters"], "clusters", "clusters") if "clusters" in keys else []
@@ -291,7 +291,7 @@ class _Reader:
 
 
 def _normal_uri(uri: str) -> str:
-    """Return the normal form of a URI for comparison; a local ``file:`` URI as its path."""
+    """Return the form of a URI in which equal ones are equal texts; of a local ``file:`` URI the path."""
     parts = urlsplit(uri)
     if parts.scheme == "file" and parts.netloc in {"", "localhost"} and not parts.query and not parts.fragment:
         path = os.path.normpath(unquote(parts.path))
@@ -338,7 +338,7 @@ def read_fleet(path: str) -> Fleet:
     except OSError as error:
         found = error.strerror or str(error)
         raise ConfigError(
-            (Problem("fleet-file", path, "a fleet file that can be read", found, "name another"),)
+            (Problem("fleet-file", path, "a fleet file that can be read", found, "name another file"),)
         ) from error
     if len(data) > _MAX_BYTES:
         raise ConfigError((Problem("fleet-file", path, "a fleet file", f"more than {_MAX_BYTES} bytes"),))

@@ -1,6 +1,6 @@
 """The fleet as JSON, for snapshots and for the Spark data source.
 
-It is complete, with globs expanded and absolute paths, so that its reader needs neither the fleet file nor the disks.
+The JSON is complete, with globs expanded and absolute paths: its reader needs neither the fleet file nor the disks.
 
 Not here: the fleet file that people write (``fleet``).
 
@@ -16,7 +16,7 @@ from migrate.source.fleet import BrokerEntry, Cluster, Fleet
 
 
 def render_fleet(fleet: Fleet) -> str:
-    """Return one line of JSON with sorted keys, without LF."""
+    """Return a fleet as one line of JSON with sorted keys, without LF."""
     clusters = [
         {
             "name": cluster.name,

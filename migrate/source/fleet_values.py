@@ -24,7 +24,7 @@ class BrokerEntry:
     rack: str | None
     """Overrides the rack in the inventories."""
     log_dirs: tuple[str, ...]
-    """Absolute, normalised paths to walk."""
+    """Absolute, normalised paths of log dirs that are scanned directly."""
     inventories: tuple[str, ...]
     """Absolute, normalised paths and URIs; globs expanded, each glob's matches sorted."""
 
@@ -36,7 +36,7 @@ class Cluster:
     name: str
     cluster_id: str | None
     min_insync_replicas: int | None
-    """The value for topics that no glob matches; ``None``: one replica at a time."""
+    """``min.insync.replicas`` of topics that no glob matches; ``None``: one replica at a time may be down."""
     topics: tuple[tuple[str, int], ...]
     """Globs and their ``min.insync.replicas``, in the file's order: the first match wins."""
     racks: Literal["respect", "ignore"]
@@ -45,7 +45,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """A fleet file."""
+    """The content of a fleet file: its clusters."""
 
     clusters: tuple[Cluster, ...]
 
@@ -76,7 +76,7 @@ class Fleet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One listed log dir or inventory file."""
+    """One log dir or inventory file that the fleet file lists."""
 
     number: int
     """Ordinal over the whole fleet."""
@@ -86,7 +86,7 @@ class Source:
     entry_node_id: int
     path: str
     is_walked: bool
-    """Whether it is a log dir to walk rather than an inventory file."""
+    """Whether ``path`` is a log dir to scan rather than an inventory file."""
 
 
 def min_insync_for(cluster: Cluster, topic: str) -> int | None:

@@ -4,7 +4,7 @@ Python's own translation cannot be used: ``\Z`` and character sets have another 
 translated here, and the members of a set are found by calling ``fnmatchcase`` at each character where membership can
 change.
 
-Not here: which value a topic gets (``groups``).
+Not here: which ``min.insync.replicas`` a topic gets from the globs (``waves.groups``).
 
 Spec: design §7.2 (``topics``: fnmatch, case-sensitive, first match wins).
 """

@@ -1,7 +1,7 @@
 """Inventory files as Arrow batches: verified completely before the first row is yielded, in bounded memory.
 
 A file is read once, in blocks of whole lines. Each block is hashed, parsed by Arrow's JSON reader, and checked. Parsed
-rows are held (on disk if they are many) until the last line has confirmed count and digest. Only then the first row is
+rows are kept (on disk if they are many) until the last line has confirmed count and digest. Only then the first row is
 yielded, so a truncated or altered file yields nothing.
 
 Arrow is fast, but more lenient than ``logdir.formats.own.inventory``, the reference parser. So Arrow's result is used
@@ -56,7 +56,7 @@ _REQUIRED = ("kind", "root", "name", "problems")
 _KINDS = pa.array([kind.value for kind in Kind])
 _ROOTS = pa.array([root.value for root in Root])
 LIST_TYPE = pa.list_(pa.field("element", pa.string()))
-"""A list of texts as Spark converts it."""
+"""Arrow type of a list of texts, exactly as Spark derives it."""
 
 
 def _entry_type(key: str) -> pa.DataType:
@@ -72,7 +72,7 @@ _PARSE = pj.ParseOptions(explicit_schema=ENTRY_SCHEMA, unexpected_field_behavior
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A file that does not exist, cannot be read, or is incomplete."""
+    """An inventory file that does not exist, cannot be read, or is not whole."""
 
     slug: str
     """``absent``, ``no-permission``, ``io-error`` or ``not-whole``."""
@@ -81,7 +81,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A verified inventory. ``batches`` may be consumed once, while the file's context is open."""
+    """A verified inventory. ``batches`` may be iterated once, inside the ``with`` of ``open_inventory``."""
 
     disk: Disk
     sha256: str
@@ -152,7 +152,7 @@ def _parse_fast(block: bytes) -> pa.Table | None:
     """Parse a block of entry lines with Arrow; return ``None`` if only the reference parser can decide.
 
     Both readers agree on a block in which every line is one object, no key is missing, unknown or repeated,
-    all values have their types and nothing is escaped; anything else is left to the judge.
+    all values have their types and nothing is escaped; any other block is left to the reference parser.
     """
     lines = block.count(b"\n")
     # One object a line: no blank lines, no two objects on one, none over several. No escapes: so lone
@@ -199,7 +199,7 @@ def _parse_slowly(block: bytes, path: str, first_line: int) -> tuple[pa.Table, l
         Its entries and their raw names.
 
     Raises:
-        MalformedFileError: with the line.
+        MalformedFileError: a line is no entry; the error names the line.
         UnicodeEncodeError: a text holds half a character (JSON can escape one).
     """
     entries: list[Entry] = []
@@ -226,7 +226,11 @@ class _Order:
         self.last: tuple[str, bytes] | None = None
 
     def check(self, table: pa.Table, names: list[bytes] | None) -> None:
-        """Check the next block; ``names`` are its raw names if they differ from the texts."""
+        """Check the next block; ``names`` are its raw names, ``None`` if these are the UTF-8 of the column ``name``.
+
+        Raises:
+            MalformedFileError: an entry is not in order.
+        """
         roots = table["root"].combine_chunks()
         texts = pa.array(names, pa.binary()) if names is not None else table["name"].combine_chunks().cast(pa.binary())
         rows = len(texts)
@@ -247,7 +251,7 @@ class _Order:
 
 
 class _Held:
-    """Batches held until the last line is verified: in memory, then in an unnamed temporary file."""
+    """Keeps batches until the last line is verified: in memory up to a limit, then in an unnamed temporary file."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
@@ -257,7 +261,7 @@ class _Held:
         self.writer: Any = None
 
     def add(self, table: pa.Table) -> None:
-        """Hold a table.
+        """Keep the rows of a table.
 
         Raises:
             OutputError: the temporary file cannot be written; the inventory is not at fault.
@@ -271,9 +275,9 @@ class _Held:
             except OSError as error:
                 raise OutputError(
                     tempfile.gettempdir(),
-                    expected="room for rows that wait",
+                    expected="room for rows until the file is verified",
                     found=error.strerror or str(error),
-                    fix="set TMPDIR to a directory with room",
+                    fix="set TMPDIR to a directory with free space",
                 ) from error
 
     def _spill(self) -> None:

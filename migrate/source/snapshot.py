@@ -4,7 +4,7 @@
 policy. It contains ``rows/`` (Parquet, the planner's frame) and ``snapshot.json``, written last: the fleet, and name,
 size and row count of every file, so that a partial copy of a snapshot is detected.
 
-Not here: the meaning of the rows (``data_source``, ``census``).
+Not here: the rows' columns (``data_source``) and what follows from them (``plan.census``).
 
 Spec: design §6 ``fleet scan``, §10 "fleet plan"; libraries §1.7.
 """
@@ -34,7 +34,7 @@ VERSION = 1
 MARKER = "snapshot.json"
 _ROWS = "rows"
 _ALL = COLUMNS + PLANNER_COLUMNS
-_FIX = "take it again with `logdirctl fleet scan`"
+_FIX = "take a new snapshot with `logdirctl fleet scan`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def _count_disks(folder: Path) -> tuple[int, int]:
 
 
 def is_snapshot(path: Path) -> bool:
-    """Whether a path looks like a snapshot (a directory) rather than a fleet file."""
+    """Whether a path is a directory, and so meant as a snapshot, not as a fleet file."""
     return path.is_dir()
 
 
@@ -121,7 +121,7 @@ def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
         SnapshotFormatError: the directory is no snapshot, or an incomplete one.
     """
     if is_partial(path):
-        raise SnapshotFormatError(str(path), expected="a snapshot", found="what a stopped scan left", fix=_FIX)
+        raise SnapshotFormatError(str(path), expected="a snapshot", found="an unfinished one", fix=_FIX)
     try:
         text = (path / MARKER).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -136,7 +136,7 @@ def _marker(path: Path) -> tuple[Fleet, tuple[str, ...]]:
         files = [(str(file["name"]), int(file["bytes"]), int(file["rows"])) for file in document["files"]]
     except (ValueError, KeyError, TypeError) as error:
         raise SnapshotFormatError(
-            str(path / MARKER), expected="the document of a snapshot", found=repr(error), fix=_FIX
+            str(path / MARKER), expected="the keys snapshot, fleet and files of a snapshot", found=repr(error), fix=_FIX
         ) from error
     for name, size, rows in files:
         file = path / _ROWS / name
@@ -163,7 +163,7 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
         columns: The columns wanted, in this order.
 
     Returns:
-        The fleet at that time, and the planner's frame: one row per disk and per entry.
+        The fleet as it was scanned, and the planner's frame: one row per disk and per entry.
 
     Raises:
         SnapshotFormatError: the directory is no snapshot, or an incomplete one.
@@ -171,7 +171,7 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
     fleet, names = _marker(path)
     wanted = tuple(columns)
     if not names:  # No partition had a row: only for a fleet without sources, which is refused.
-        raise SnapshotFormatError(str(path), expected="rows", found="no row", fix=_FIX)
+        raise SnapshotFormatError(str(path), expected="at least one file of rows", found="none", fix=_FIX)
     files = [_spark_path(path / _ROWS / name) for name in names]
     return fleet, spark.read.schema(schema_of(_ALL)).parquet(*files).select(*wanted)
 

@@ -76,13 +76,13 @@ def load_document(data: bytes, file: str, *, slug: str) -> object:
         mark = getattr(error, "problem_mark", None)
         where = file if mark is None else f"{file}:{mark.line + 1}"
         what = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error) or type(error).__name__
-        raise ConfigError((Problem(slug, where, "a YAML document", shown(what), "correct that line"),)) from error
+        raise ConfigError((Problem(slug, where, "a YAML document", shown(what), "correct the YAML there"),)) from error
     finally:
         loader.dispose()
     if loader.repeated:
         raise ConfigError(
             tuple(
-                Problem(slug, f"{file}:{line}", "each key once", f"{shown(key)} again", "keep one of them")
+                Problem(slug, f"{file}:{line}", "each key once", f"{shown(key)!r} again", "keep one of them")
                 for line, key in loader.repeated
             )
         )

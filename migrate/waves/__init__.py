@@ -1,1 +1,1 @@
-"""Waves: groups of brokers that may stop together."""
+"""Waves: sets of brokers that may stop together, planned for each cluster."""

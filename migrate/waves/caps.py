@@ -1,8 +1,8 @@
-"""Caps on waves: the limits that keep brokers out of the same wave, and independent parts of the problem.
+"""Caps on waves: which brokers may not be in one wave together, and the independent parts they fall into.
 
-A cap allows at most a number of its brokers in one wave. Caps of one are edges of a graph (a bit mask of neighbours per
-broker). Wider caps stay sets of brokers, without those that other caps imply. Brokers are indices from 0, in the order
-of their keys; in a part they are numbered again, from 0.
+A cap is a set of brokers, of which a wave may have at most a given number. Caps of one are edges of a graph (a bit mask
+of neighbours per broker). Wider caps stay sets of brokers, without those that other caps imply. Brokers are indices
+from 0, in the order of their keys; in a part they are numbered again, from 0.
 
 This module searches nothing and does not know partitions, floors or topics.
 
@@ -24,10 +24,10 @@ _SUBSETS = 64  # of one set that are looked up; more would cost more than the ca
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """All wider caps of one width in a part."""
+    """All caps of a part that allow the same number of brokers, from 2."""
 
     most: int
-    """Number of brokers of a set that may be in one wave, from 2."""
+    """How many brokers of each set may be in one wave, from 2."""
     sets: tuple[Members, ...]
     sets_of: tuple[int, ...]
     """For each broker of the part a bit mask over ``sets``: those that contain it."""
@@ -85,7 +85,7 @@ def binding_caps(rack_of: Sequence[int], caps: Mapping[Members, int]) -> tuple[l
 
 
 def parts(neighbours: Sequence[int], wider: Mapping[Members, int]) -> list[Part]:
-    """Return the parts the brokers fall into, by their smallest broker; each broker is in one."""
+    """Return the parts that the brokers fall into, by their smallest brokers; each broker is in one part."""
     root = list(range(len(neighbours)))
     apart = len(root)  # Parts found so far.
 
@@ -205,7 +205,7 @@ def _in_cliques(members: Members, most: int, neighbours: Sequence[int]) -> bool:
 
 
 def _without_subsets(wider: dict[Members, int]) -> dict[Members, int]:
-    """Drop sets that lie in another one whose cap is not wider."""
+    """Return the sets without those that are contained in a set whose cap is the same or smaller."""
     widths_of: dict[int, int] = {}  # size of a set -> the largest cap of a set of that size
     for members, most in wider.items():
         widths_of[len(members)] = max(most, widths_of.get(len(members), 0))

@@ -3,7 +3,8 @@
 Without ``min.insync.replicas`` one replica at a time may be down. With it, as many stay up as it asks for, but never
 all of them: else their brokers could never stop.
 
-Not here: ``min.insync.replicas`` of a topic (``groups``), waves that keep the floor (``caps``, ``schedule``).
+Not here: ``min.insync.replicas`` of a topic (``groups``), turning the floor into a cap on waves (``schedule``),
+refusing a broker that would break that cap (``search``).
 
 Spec: design §7.5, ``floor``.
 """

@@ -1,6 +1,6 @@
-"""Broker sets that share partitions, folded to the input of the waves: distinct sets with their floor.
+"""The input of the waves: the distinct sets of brokers that share a partition, each with its floor.
 
-Not here: the waves themselves (``waves``, plain Python).
+Not here: the waves themselves (``schedule``, plain Python).
 
 Spec: design §7.5; §7.2 (``topics``).
 """
@@ -18,7 +18,7 @@ from migrate.waves.floor import floor_of
 
 
 def min_insync(fleet: Fleet) -> Column:
-    """Return the ``min.insync.replicas`` of a row's topic, by ``cluster_no`` and ``topic``; ``None`` if not given."""
+    """Return the column ``min.insync.replicas`` of a row's ``cluster_no`` and ``topic``; null if not given."""
     chosen: Column | None = None
     for ordinal, cluster in enumerate(fleet.clusters):
         here = F.col("cluster_no") == ordinal
@@ -33,10 +33,10 @@ def min_insync(fleet: Fleet) -> Column:
 
 
 def fold_partitions(live: DataFrame, fleet: Fleet) -> DataFrame:
-    """Fold replicas to partitions.
+    """Fold live replicas to partitions.
 
     Args:
-        live: Replicas.
+        live: Live replicas, a row each.
         fleet: The fleet, with the settings for the floors.
 
     Returns:
@@ -61,7 +61,7 @@ def fold_sets(partitions: DataFrame) -> DataFrame:
 
     Returns:
         ``cluster_no`` int, ``brokers`` array<int>, ``floor`` int, ``partitions`` long (how many), ``twice``
-        array<struct<topic, partition>> (those with more copies than brokers); one row per set and floor.
+        array<struct<topic, partition>> (partitions of which a broker has two copies); one row per set and floor.
     """
     doubled = F.col("copies") > F.size("brokers")
     return partitions.groupBy("cluster_no", "brokers", "floor").agg(
@@ -71,7 +71,7 @@ def fold_sets(partitions: DataFrame) -> DataFrame:
 
 
 def filter_twice(sets: DataFrame) -> DataFrame:
-    """Return ``cluster_no``, ``topic``, ``partition`` of the partitions with more copies than brokers."""
+    """Return ``cluster_no``, ``topic``, ``partition`` of the partitions of which a broker has two copies."""
     return sets.filter(F.size("twice") > 0).select("cluster_no", F.inline("twice"))
 
 
@@ -80,7 +80,7 @@ def with_clean(sets: DataFrame, clean: Sequence[bool]) -> DataFrame:
 
     Args:
         sets: From ``fold_sets``.
-        clean: By ordinal of the broker.
+        clean: Whether a broker is clean, by ordinal of the broker.
 
     Returns:
         ``cluster_no``, ``brokers``, ``floor``, ``partitions``, and ``clean`` array<int>, never empty.
@@ -95,13 +95,13 @@ def with_clean(sets: DataFrame, clean: Sequence[bool]) -> DataFrame:
 
 
 def fold_bounds(sets: DataFrame) -> DataFrame:
-    """Fold broker sets to clusters.
+    """Fold the broker sets of each cluster to the figures that bound its waves.
 
     Args:
         sets: From ``with_clean``.
 
     Returns:
-        ``cluster_no`` int, ``groups`` long (how many sets), ``bound`` int (the largest ceil(c / (r − floor))),
+        ``cluster_no`` int, ``groups`` long (how many sets), ``bound`` int (the largest ``schedule.group_bound``),
         ``offline`` long (partitions with one replica, on a clean broker); one row per cluster that has any.
     """
     spare = F.size("brokers") - F.col("floor")

@@ -1,7 +1,7 @@
-"""Planning the waves of one cluster: which brokers may stop together.
+"""Plan the waves of one cluster: which brokers may stop together.
 
-A wave is a set of clean brokers that are offline at the same time. Every partition caps it: of the brokers
-that hold a live replica of it, at most r - floor may be in one wave. Few waves mean a short migration, so the
+A wave is a set of clean brokers that are offline at the same time. Every partition caps it: of the r
+brokers that have a live replica of it, at most r - floor may be in one wave. Few waves mean a short migration, so the
 number is kept small; it is the least possible for small fleets and close to it for large ones.
 
 Method: caps that cannot bind are dropped. The rest splits into independent parts (by rack if racks are respected, then
@@ -29,7 +29,7 @@ class WavePlan:
     waves: tuple[tuple[int, ...], ...]
     """Broker keys: ascending within a wave; racks one after the other; no wave is empty."""
     lower_bound: int
-    """Fewer waves than this are impossible; the bound printed in the plan, not always one that can be met."""
+    """Fewer waves than this are impossible, and perhaps this number is, too; printed in the plan."""
 
 
 def plan_waves(
@@ -40,7 +40,7 @@ def plan_waves(
     Args:
         clean: Rack (None is a rack) of each clean broker, by broker key.
         groups: Of each partition all brokers with a live replica, clean or not, and its floor in replicas;
-            equal groups may come once. Read once.
+            equal groups may be given once. Iterated once.
         respect_racks: All brokers of a wave are of one rack.
 
     Returns:
@@ -67,12 +67,12 @@ def plan_waves_from_pairs(
 ) -> WavePlan:
     """Put every clean broker in one wave; brokers that share a partition are never in one.
 
-    Stricter than `plan_waves`, so every floor is kept, and at most half the square of the brokers to read.
+    Stricter than `plan_waves`, so every floor is kept; at most half the square of the number of brokers is read.
 
     Args:
         clean: Rack (None is a rack) of each clean broker, by broker key.
         pairs: Brokers that share a partition, in any order and direction, repeated or not; a pair with a
-            broker that is not clean, or of a broker with itself, says nothing. Read once.
+            broker that is not clean, or of a broker with itself, is ignored. Iterated once.
         groups_bound: The largest ceil(c / (r - floor)) of the partitions, from 0; see `group_bound`.
         respect_racks: All brokers of a wave are of one rack.
 
@@ -113,7 +113,7 @@ def group_bound(*, c: int, r: int, floor: int) -> int:
 
 
 def _indexed(index: Mapping[int, int], groups: Iterable[tuple[frozenset[int], int]]) -> tuple[dict[Members, int], int]:
-    """Return the caps that can bind, by their clean brokers' indices, and the largest bound."""
+    """Return the caps that can bind, by the indices of their clean brokers, and the largest ``group_bound``."""
     caps: dict[Members, int] = {}
     bound = 0
     lookup = index.get

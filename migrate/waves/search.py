@@ -1,4 +1,4 @@
-"""Search for the fewest waves of one part: greedy in several orders, exact if small, then repair.
+"""Search for the fewest waves of one part of the brokers: greedy in several orders, exact if small, then repair.
 
 A wave takes a broker if no neighbour of it is in the wave and no cap it is in is full. Four ways, each only
 while the best so far is above the least possible, and each with a budget of steps, never of time, so that
@@ -57,7 +57,7 @@ class _Wave:
             level[0] |= mine
 
     def in_the_way(self, part: Part, masks: _Masks, i: int, age: Sequence[int], most: int) -> int | None:
-        """Return a bit mask of members to remove so that the wave can take ``i``; None if there are more than
+        """Return a bit mask of the members to remove so that the wave can take ``i``; ``None`` if these are more than
         ``most``.
         """
         out = part.neighbours[i] & self.members
@@ -82,7 +82,7 @@ def fewest_waves(part: Part, *, enough: int = 0, share: float = 1.0) -> tuple[tu
 
     Args:
         part: Brokers and the caps that connect them.
-        enough: Waves we have anyway; the search stops at this number too.
+        enough: Number of waves that other parts need anyway; the search stops at this number too.
         share: Share of the step budgets to use, above 0 and up to 1; up to a dozen brokers are always searched
             completely.
 
@@ -152,7 +152,7 @@ def _first_fit(part: Part, order: Iterable[int]) -> list[_Wave]:
 
 
 def _tightest_first(part: Part, pressure: Sequence[int]) -> list[_Wave]:
-    """First fit, always of the broker that the most waves refuse (of these the one under most pressure)."""
+    """Return waves by first fit, always of the broker that most waves refuse (of equal ones that in most caps)."""
     waves: list[_Wave] = []
     refused = [0] * len(pressure)  # per broker a bit mask over the waves
     left = set(range(len(pressure)))
@@ -176,7 +176,7 @@ def _tightest_first(part: Part, pressure: Sequence[int]) -> list[_Wave]:
 
 
 def _regrouped(part: Part, best: list[_Wave], goal: int, budget: int) -> list[_Wave]:
-    """First fit again, wave by wave.
+    """Return waves by first fit again, with brokers ordered wave by wave, each time in another order of waves.
 
     A wave's brokers fit together, so the k-th group never reaches past the k-th wave: the number cannot grow.
     """
@@ -197,7 +197,7 @@ def _regrouped(part: Part, best: list[_Wave], goal: int, budget: int) -> list[_W
 
 
 def _squeezed(part: Part, masks: _Masks, best: list[_Wave], budget: int) -> tuple[list[_Wave] | None, int]:
-    """Search for a solution with one wave less; return it, or None, and the rest of the budget."""
+    """Search for one wave less than ``best``; return the waves, ``None`` if none were found, and the budget left."""
     ordered = sorted(best, key=lambda wave: (-wave.members.bit_count(), wave.members))
     homeless = set(bits(ordered.pop().members))
     waves = [wave.without(part, 0) for wave in ordered]  # Copies, so that ``best`` is unchanged on failure.
@@ -239,7 +239,7 @@ def _squeezed(part: Part, masks: _Masks, best: list[_Wave], budget: int) -> tupl
 
 
 def _exact(part: Part, order: Sequence[int], best: list[_Wave], goal: int, steps: int) -> tuple[list[_Wave], bool]:
-    """Branch and bound; return the best waves, and whether fewer (or fewer than ``goal``) are ruled out."""
+    """Branch and bound; return the best waves, and whether they are proven the fewest or as few as ``goal``."""
     sets_of: list[list[tuple[int, int]]] = [[] for _ in part.brokers]
     for limit in part.limits:
         for members in limit.sets:

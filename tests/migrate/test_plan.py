@@ -391,12 +391,12 @@ def test_a_topic_glob_without_a_match_is_told_and_changes_nothing(spark: SparkSe
     builder.policy("w", topics=(("audit-*", 1), ("gone", 1), ("a[!u]*", 1)))
     told = warnings_of(spark, builder, tmp_path / "q")
     assert [(problem.slug, problem.path, problem.found) for problem in told] == [
-        ("fleet-topic-glob-without-match", "clusters[0].topics[Orders]", "no topic of east that matches"),
-        ("fleet-topic-glob-without-match", "clusters[0].topics[audit-*]", "no topic of east that matches"),
-        ("fleet-topic-glob-without-match", "clusters[1].topics[gone]", "no topic of w that matches"),
-        ("fleet-topic-glob-without-match", "clusters[1].topics[a[!u]*]", "no topic of w that matches"),
+        ("fleet-topic-glob-without-match", "clusters[0].topics[Orders]", "no topic of cluster east that matches"),
+        ("fleet-topic-glob-without-match", "clusters[0].topics[audit-*]", "no topic of cluster east that matches"),
+        ("fleet-topic-glob-without-match", "clusters[1].topics[gone]", "no topic of cluster w that matches"),
+        ("fleet-topic-glob-without-match", "clusters[1].topics[a[!u]*]", "no topic of cluster w that matches"),
     ]
-    assert {problem.fix for problem in told} == {"correct or remove it"}
+    assert {problem.fix for problem in told} == {"correct or remove the glob"}
     assert files_of(tmp_path / "q") == files_of(tmp_path / "p")
 
 
@@ -407,7 +407,7 @@ def test_a_topic_glob_may_mean_what_lies_on_an_unread_disk(spark: SparkSession, 
     builder.broker(1, [live("t", 0)], broken=True)
     builder.policy("east", topics=(("t", 2),))
     (problem,) = warnings_of(spark, builder, tmp_path / "p")
-    assert problem.found == "no topic of east that matches on the disks that were read"
+    assert problem.found == "no topic of cluster east that matches on the disks that were read"
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ class TestA43:
             image, *pair(live("a", A)), host_context=host_context(last_applied=replace(FRESH, metadata=last_applied))
         )
         assert plan.refused is not None
-        assert "put back" in plan.refused.fix
+        assert "restored from a backup" in plan.refused.fix
 
     def test_a43_a_lost_file_holds_until_confirmed(self, log: LogDir) -> None:
         log.append(remove(raw(A)))

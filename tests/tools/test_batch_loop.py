@@ -90,7 +90,9 @@ def states(result: dict[str, Any]) -> dict[str, str]:
 def names_it(said: Said, path: Path) -> bool:
     """Whether one line, and no other, is about what is in the way."""
     lines = [line for line in said.err.splitlines() if str(path) in line]
-    return len(lines) == 1 and "look again" not in lines[0] and "it changed" not in lines[0]
+    return len(lines) == 1 and not any(
+        words in lines[0] for words in ("look again", "it changed", "run the command again")
+    )
 
 
 @every_stranger

@@ -42,7 +42,7 @@ def test_topic_glob_without_a_match_is_one_line_of_warning_and_exit_0(spark: Spa
     status, out, err = run("plan", file, "-o", tmp_path / "plan", "--json")
     expected = [
         f"fleet-topic-glob-without-match: {file}: clusters[0].topics[{glob}]: expected a glob that matches a topic, "
-        "found no topic of east that matches; correct or remove it"
+        "found no topic of cluster east that matches; correct or remove the glob"
         for glob in ("audit-*", "odd\\nglob")
     ]
     assert status == Exit.DONE
@@ -54,8 +54,8 @@ def test_topic_glob_without_a_match_is_one_line_of_warning_and_exit_0(spark: Spa
             "slug": "fleet-topic-glob-without-match",
             "path": f"{file}: clusters[0].topics[{glob}]",
             "expected": "a glob that matches a topic",
-            "found": "no topic of east that matches",
-            "fix": "correct or remove it",
+            "found": "no topic of cluster east that matches",
+            "fix": "correct or remove the glob",
         }
         for glob in ("audit-*", "odd\\nglob")
     ]

@@ -72,7 +72,7 @@ def test_cat() -> None:
     said = ctl("metadata", "cat", "--directory", LOG, "/image", "/x*", "/image/features/metadataVersion")
     assert said.status == 1
     assert said.out == "30\n"
-    head, tail = "logdirctl metadata cat: nothing-selected", "logdirctl metadata find lists them"
+    head, tail = "logdirctl metadata cat: nothing-selected", "logdirctl metadata find lists all nodes"
     assert said.err.splitlines()[1:3] == [
         f"{head}: /image: expected a node of the tree, found is a directory; {tail}",
         f"{head}: /x*: expected a node of the tree, found no such file or directory; {tail}",
@@ -158,7 +158,7 @@ def test_the_ways_to_name_a_log(broker: Path) -> None:
         (["shell", "--directory", "{}/empty"], 1, "no segment and no snapshot"),
         (["dump"], 2, "files, or a broker"),
         (["dump", "{}/x.log", "--directory", "{}"], 2, "files, or a broker"),
-        (["dump", "{}/file"], 2, "a file called .log or .checkpoint"),
+        (["dump", "{}/file"], 2, "a file whose name ends with .log or .checkpoint"),
         (["dump", "{}/none.log"], 1, "No such file or directory"),
         (["dump", "{}/dir.log"], 1, "a regular file"),
         (["dump", "--directory", "{}/none"], 1, "No such file or directory"),
@@ -280,7 +280,7 @@ def test_an_open_transaction_and_a_log_behind_are_told(tmp_path: Path) -> None:
     log.append(topic("a", A), record(23, name=None))
     said = ctl("metadata", "ls", "--directory", tmp_path)
     assert said.status == 0
-    assert "a transaction is open since 1" in said.err
+    assert "a transaction is open since offset 1" in said.err
     log.snapshot(topic("a", A), offset=9, epoch=9)
     assert "the log is behind the snapshot" in ctl("metadata", "ls", "--directory", tmp_path).err
 

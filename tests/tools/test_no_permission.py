@@ -44,7 +44,7 @@ def test_no_missing_right_is_called_a_dead_disk(command: str, is_root: bool, tmp
     assert "no-permission: " in said.err
     assert "found Permission denied;" in said.err
     assert str(place) in said.err
-    for word in ("log-dir-offline", "is the disk mounted", "--skip-log-dir", "kernel's log"):
+    for word in ("log-dir-offline", "is the disk mounted", "disk is mounted", "--skip-log-dir", "kernel's log"):
         assert word not in said.err, said.err
     assert tree(tmp_path) == before
 
@@ -64,7 +64,7 @@ def test_no_missing_right_to_meta_properties_is_called_a_dead_disk_or_a_broken_f
     assert said.status == Exit.PROBLEMS, said
     assert "no-permission: " in said.err
     assert str(disks[1]) in said.err
-    for word in ("log-dir-offline", "is the disk mounted", "malformed", "kernel's log"):
+    for word in ("log-dir-offline", "is the disk mounted", "disk is mounted", "malformed", "kernel's log"):
         assert word not in said.err, said.err
 
 
@@ -103,4 +103,4 @@ def test_no_missing_right_to_the_metadata_log_asks_for_a_mount(command: tuple[st
     said = ctl_without_rights(*command, *cluster.named)
     assert "Permission denied" in said.err + said.out
     assert command[0] == "staged" or "run as the owner" in said.err, said
-    assert "mount its disk" not in said.err + said.out, said
+    assert "mount the disk" not in said.err + said.out, said

@@ -110,6 +110,7 @@ def test_no_listing_says_that_nothing_is_staged_while_a_log_dir_or_its_work_root
             assert f" no-permission: {place}: " in said.err, said.err
             assert "run as the broker's user" in said.err
             assert "is the disk mounted" not in said.err
+            assert "disk is mounted" not in said.err
             assert "expected a log dir " not in said.err.replace(f"{two}: expected a log dir ", "")
 
 

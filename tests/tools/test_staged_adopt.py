@@ -166,7 +166,7 @@ def test_a_topic_that_does_not_exist_is_refused_with_what_to_do(tmp_path: Path) 
     rig = AdoptRig(tmp_path)
     rig.new_topic = "nope"
     said = assert_refused(rig)
-    assert "a topic nope with an id" in said
+    assert "the topic 'nope' with an id" in said
     assert "kafka-topics --create" in said
 
 
@@ -174,7 +174,7 @@ def test_a_topic_that_is_still_deleted_is_refused(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     rig.log.append(remove(raw(NEW)))
     shutil.rmtree(rig.live())
-    assert "a topic pay with an id" in assert_refused(rig)
+    assert "the topic 'pay' with an id" in assert_refused(rig)
 
 
 def test_a_topic_whose_replica_the_broker_has_not_made_is_refused(tmp_path: Path) -> None:

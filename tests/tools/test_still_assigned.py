@@ -258,7 +258,7 @@ def test_no_purge_is_silent_and_no_next_line_leads_back_to_it(tmp_path: Path) ->
     assert (len(dues), result["next_due_ms"]) == (2, dues[0])
     assert 0 < dues[1] - dues[0] - HOUR_MS + 60_000 < 120_000
     said = ctl("staged", "purge", *cluster.named)
-    assert "the next one is due 20" in said.out
+    assert "the next staged replica is due 20" in said.out
     seen = {"staged purge"}
     line = said.out.splitlines()[-1]
     while line.startswith("next: logdirctl staged"):

@@ -1,4 +1,4 @@
-"""What all commands share: exit statuses, errors as one line, an answer for people or for a program.
+"""What all commands share: exit statuses, errors as one line, output as text for people or as JSON for a program.
 
 Spec: design §6.
 """
@@ -39,24 +39,24 @@ class Exit(IntEnum):
     REFUSED = 4
     INTERNAL = 5
     INTERRUPTED = 130
-    """As a shell says of a process that SIGINT ended."""
+    """The status a shell gives a process that SIGINT ended."""
 
 
 class Streams(NamedTuple):
-    """Where a command writes: data and dialogue."""
+    """Where a command writes: data to standard output (``out``), messages to standard error (``err``)."""
 
     out: TextIO
     err: TextIO
 
 
 def say(streams: Streams, line: str) -> None:
-    """Write dialogue to standard error: one line, or a text of ours of several; nothing in it steers a terminal."""
+    """Write a message of one or more lines to standard error, without control characters that steer a terminal."""
     streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
     streams.err.flush()
 
 
 def problems_of(error: LogDirError) -> tuple[Problem, ...]:
-    """Return every finding an error carries."""
+    """Return every problem that an error carries: several of a ``ConfigError``, one of any other."""
     return error.problems if isinstance(error, ConfigError) else (error.problem(),)
 
 
@@ -69,7 +69,7 @@ _EXIT = {
     "snapshot-format": Exit.USAGE,
     "walk-on-cluster": Exit.REFUSED,
 }
-"""Slugs of the planning side whose family does not say enough."""
+"""Exit statuses by slug, for errors of ``logdirctl fleet``, whose class alone does not decide the status."""
 
 
 def exit_for(error: LogDirError) -> Exit:
@@ -88,7 +88,7 @@ def exit_for(error: LogDirError) -> Exit:
 
 
 def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:
-    """Say what is wrong: one line each on standard error."""
+    """Write problems to standard error: one line each, which begins with the command."""
     name = command if command == "logdirctl" else f"logdirctl {command}"
     for problem in problems:
         say(streams, f"{name}: {problem.line()}")
@@ -97,7 +97,7 @@ def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:
 def answered(
     arguments: argparse.Namespace, streams: Streams, status: Exit, problems: Sequence[Problem], result: object
 ) -> bool:
-    """Say what is wrong, and write the envelope where it is asked for; return whether that is all."""
+    """Write the problems and, with ``--json``, the JSON envelope; return whether there is nothing more to print."""
     tell(arguments.title, problems, streams)
     if arguments.json:
         streams.out.write(envelope(arguments.title, status, problems, result))
@@ -105,12 +105,12 @@ def answered(
 
 
 def put(streams: Streams, *lines: str) -> None:
-    """Write lines for people to standard output; nothing in them steers a terminal."""
+    """Write lines for people to standard output, without control characters that steer a terminal."""
     streams.out.writelines(f"{printable(line)}\n" for line in lines)
 
 
 def failed(command: str, exit_status: Exit, problems: tuple[Problem, ...], streams: Streams, *, as_json: bool) -> Exit:
-    """Tell of an error: one line each on standard error, and the envelope where asked; return the exit status."""
+    """Write problems to standard error and, with ``as_json``, the JSON envelope too; return ``exit_status``."""
     tell(command, problems, streams)
     if as_json:
         as_utf8(streams.out)

@@ -1,4 +1,4 @@
-"""Which broker a command is about, by its ``server.properties`` or its log dirs, and what is said of its disks.
+"""Which broker a command is about, by its ``server.properties`` or its log dirs, and overrides for single disks.
 
 Not here: opening its log dirs (``logdir.service.log_dirs.open_broker``).
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from logdir.service.log_dirs.request import BrokerRequest
 
 _DISK_TIMEOUT_S, _LEAST_S, _MOST_S = 10, 0.1, 24 * 60 * 60
-SAME_WITH_APPLY = "to do this, type the same with --apply"
-"""Behind a plan that rests on an override: no ``next:`` line carries one, and without it the same would be refused."""
+SAME_WITH_APPLY = "to do this, type the same command with --apply"
+"""Line after a plan that an ``--even-…`` option allows: the ``next:`` line never repeats such an option."""
 
 
 def add_broker(parser: Any) -> None:
-    """Add the two ways to name a broker, and how long its log dirs are waited for."""
+    """Add ``--server-properties`` and ``--log-dirs``, of which one names the broker, and ``--disk-timeout``."""
     broker = parser.add_mutually_exclusive_group(required=True)
     broker.add_argument(
         "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
@@ -32,7 +32,7 @@ def add_broker(parser: Any) -> None:
 
 
 def add_disk_timeout(parser: Any, then: str) -> None:
-    """Add how long a log dir is waited for, and what follows."""
+    """Add ``--disk-timeout``; ``then`` is, for its help, what becomes of a log dir that gives no answer in time."""
     parser.add_argument(
         "--disk-timeout",
         metavar="SECONDS",
@@ -43,7 +43,7 @@ def add_disk_timeout(parser: Any, then: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    """Return a time of at least a tenth of a second. Raises ``ValueError``, which argparse reports."""
+    """Return a time from a tenth of a second to a day. Raises ``ValueError``, which argparse reports."""
     seconds = float(text)
     if not _LEAST_S <= seconds <= _MOST_S:
         raise ValueError(text)
@@ -51,19 +51,19 @@ def _seconds(text: str) -> float:
 
 
 def timeout_ms(arguments: argparse.Namespace) -> int:
-    """Return how long a log dir is waited for."""
+    """Return ``--disk-timeout`` in milliseconds."""
     seconds: float = arguments.disk_timeout
     return round(seconds * 1000)
 
 
 def timeout_words(arguments: argparse.Namespace) -> str:
-    """Return the same for the next command to type, behind a blank; nothing where it is as ever."""
+    """Return ``--disk-timeout`` for the next command to type, after a blank; empty if it is the default."""
     seconds = arguments.disk_timeout
     return "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"
 
 
 def argv_of(arguments: argparse.Namespace) -> str:
-    """Return the broker as it was named, for the next command to type."""
+    """Return the options that name the broker, and ``--disk-timeout``, as typed, for the next command to type."""
     timeout = timeout_words(arguments)
     if arguments.server_properties is not None:
         return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
@@ -71,7 +71,7 @@ def argv_of(arguments: argparse.Namespace) -> str:
 
 
 def request_of(arguments: argparse.Namespace) -> BrokerRequest:
-    """Return which broker is meant, and what an operator says of its disks."""
+    """Return which broker the arguments name, with the disks that they skip, accept or select."""
     from logdir.service.log_dirs.request import BrokerRequest
 
     return BrokerRequest(
@@ -86,19 +86,19 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
 
 
 def add_selector(parser: Any, if_absent: str = "") -> None:
-    """Add which partitions are meant.
+    """Add the argument that selects partitions.
 
     Args:
         parser: Of the command.
-        if_absent: What is meant where nothing is typed; empty: something has to be.
+        if_absent: What an absent selector selects, for the help text; empty: a selector is required.
     """
-    text = "a topic name, a topic id, name-p, id_p or a glob"
+    text = "a topic name, a topic id, NAME-PARTITION, ID_PARTITION or a glob"
     optional = {"nargs": "?", "help": f"{text}; {if_absent}"} if if_absent else {"help": text}
     parser.add_argument("selector", metavar="SELECTOR", **optional)
 
 
 def add_change(parser: Any, *, changes: bool = True) -> None:
-    """Add what every command about a broker's replicas takes."""
+    """Add the options of every command about a broker's replicas; ``changes`` adds ``--apply`` and failed disks."""
     add_broker(parser)
     if changes:
         parser.add_argument(
@@ -106,35 +106,35 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
             metavar="DIR",
             action="append",
             default=[],
-            help="a log dir that has failed and may not answer",
+            help="a log dir that has failed: go on without it, where the command can",
         )
         parser.add_argument(
             "--even-if-stale-disk",
             metavar="DIR",
             action="append",
             default=[],
-            help="a log dir that was away and is back: you have looked at what is on it",
+            help="change this log dir although it was away and is back: you have checked what is on it",
         )
-        parser.add_flag("--apply", "do it; without this the plan is printed")
+        parser.add_flag("--apply", "do it; without --apply the plan is only printed")
     parser.add_flag("--json", "one JSON object on standard output")
 
 
 def next_argv(arguments: argparse.Namespace) -> str:
-    """Return the broker as it was named, and which of its log dirs are left out; never an override."""
+    """Return ``argv_of``, and ``--skip-log-dir`` as typed; never an ``--even-…`` option."""
     skipped = [f"--skip-log-dir {quoted(one)}" for one in getattr(arguments, "skip_log_dir", ())]
     return " ".join([argv_of(arguments), *skipped])
 
 
 def has_override(arguments: argparse.Namespace) -> bool:
-    """Return whether the operator overrode anything."""
+    """Return whether an ``--even-…`` option or ``--include-held`` was typed."""
     return any(bool(value) for name, value in vars(arguments).items() if name.startswith(("even_", "include_held")))
 
 
 def said_of_override(arguments: argparse.Namespace, *, is_planned: bool) -> tuple[str, ...]:
-    """Return what stands before the next command where a plan rests on an override.
+    """Return the line before the next command that explains how to do a plan that an override allows; else none.
 
     Args:
         arguments: Of the command.
-        is_planned: Something would be done.
+        is_planned: Whether the plan has something to do.
     """
     return (SAME_WITH_APPLY,) if is_planned and not arguments.apply and has_override(arguments) else ()

@@ -1,6 +1,6 @@
 """The frame of the commands that change replicas one by one: open, recover, plan, apply, report.
 
-Not here: what is asked and what follows from it (``logdir.service``), what is printed of it (``report``).
+Not here: the use cases (``logdir.service``), the printed result (``report``).
 
 Spec: design §5 "A use case".
 """
@@ -42,17 +42,17 @@ def change(
     """Show what a use case would do, or with ``--apply`` do it; return the exit status.
 
     Args:
-        arguments: Of the command.
-        streams: Where to.
+        arguments: The command's parsed arguments.
+        streams: Where to print.
         case: The use case.
-        request: What is asked of it.
+        request: The request to the use case.
         next_line: Returns the next command to type, from what became of each replica.
         opening: Opens the broker.
-        prepare: What comes before the plan of a change.
-        result: Returns what makes the result, as for ``finish``.
-        lines: For people, behind the rows.
+        prepare: Called with the open broker before the plan, only with ``--apply``.
+        result: Returns, from the plan, the argument ``result`` of ``finish``.
+        lines: Returns, from the plan, the lines for people after the table.
         are_said: As for ``finish``.
-        are_overrides_said: Whether a plan that rests on an override says how it is done.
+        are_overrides_said: Whether to print how to do a plan that an override allows.
     """
     request.require_valid()
     with opening(request_of(arguments), changes=arguments.apply) as broker:

@@ -1,4 +1,4 @@
-"""Columns of a listing: a heading, and the field of an item that stands below it, or what is made of the item.
+"""Columns of a listing: a heading, and the field of an item that its cells show, or a function of the item.
 
 The JSON of an item is all of its fields (``logdir.service.report.json_form``); a table shows what people need of them.
 """
@@ -16,13 +16,13 @@ _T = TypeVar("_T")
 
 
 class Column(NamedTuple, Generic[_T]):
-    """One column."""
+    """One column of a table on the terminal: its heading and how its cells are read from an item."""
 
     heading: str
     cell: str | Callable[[_T], object]
-    """The name of a field, or of a field of a field (``ref.partition``), or what returns the cell."""
+    """The name of a field, or of a field of a field (``ref.partition``), or a function that returns the value."""
     is_number: bool = False
-    """Aligned to the right."""
+    """Whether its cells are aligned to the right."""
 
     def text(self, item: _T) -> str:
         """Return the cell of an item."""
@@ -47,13 +47,13 @@ def text_of(value: object) -> str:
 
 
 def table(out: TextIO, columns: Sequence[Column[_T]], items: Sequence[_T], *, is_sparse: bool = False) -> None:
-    """Write a table.
+    """Write a table with one row per item.
 
     Args:
-        out: Where to.
-        columns: In order.
-        items: A row each.
-        is_sparse: Columns behind the first that are empty in every row are left out.
+        out: Where to write.
+        columns: The columns, in order.
+        items: The items, in order.
+        is_sparse: Whether to leave out columns that are empty in every row; the first column always stays.
     """
     rows = [[column.text(item) for column in columns] for item in items]
     kept = [at for at in range(len(columns)) if not (is_sparse and at) or any(row[at] not in ("", "-") for row in rows)]

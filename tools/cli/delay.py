@@ -1,6 +1,6 @@
 """``--delay`` and ``--hold``: for how long what is staged stays, as ``4h``, ``30m`` or plain milliseconds, or for ever.
 
-Not here: which delays draw a question (``logdir.decide.staged.deadline``).
+Not here: which delays look like seconds (``logdir.decide.staged.deadline``).
 
 Spec: design §3.3.
 """
@@ -22,7 +22,7 @@ _DEFAULT = Duration(DEFAULT_DELAY_MS, has_unit=False)
 
 
 def add_delay(parser: Any) -> None:
-    """Add the option; ``--delay-ms`` is the same."""
+    """Add ``--delay``, which may also be typed as ``--delay-ms``."""
     parser.add_argument(
         _FLAG,
         "--delay-ms",
@@ -35,31 +35,32 @@ def add_delay(parser: Any) -> None:
 
 def add_hold(parser: Any) -> None:
     """Add ``--hold``, which excludes a delay."""
-    parser.add_argument(_HOLD, action="store_true", help="without a deadline: until an operator purges it")
+    parser.add_argument(_HOLD, action="store_true", help="without a deadline: it stays until an operator purges it")
 
 
 def delay_problems(arguments: argparse.Namespace) -> list[Problem]:
-    """Return the question that the delay draws; a unit answers it."""
+    """Return the problem of a delay that may be meant in seconds, or is negative; empty: there is none.
+
+    A delay with a unit is never taken for seconds.
+    """
     given: Duration = arguments.delay
     question = check_delay(given.ms, _FLAG)
     if question is None or (given.has_unit and given.ms in LOOKS_LIKE_SECONDS):
         return []
     if given.ms in LOOKS_LIKE_SECONDS:
-        question = question._replace(
-            fix=f"milliseconds? with a unit it is taken as typed: {given.ms}ms, or {given.ms}s"
-        )
+        question = question._replace(fix=f"milliseconds? type the unit: {given.ms}ms, or {given.ms}s")
     return [question]
 
 
 def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
-    """Return for how long what is staged stays.
+    """Return the delay after which what is staged may be purged.
 
     Raises:
-        ConfigError: the delay is negative, draws a question, or stands beside ``--hold``.
+        ConfigError: the delay is negative, may be meant in seconds, or is typed together with ``--hold``.
     """
     problems = delay_problems(arguments)
     if getattr(arguments, "hold", False) and arguments.delay is not _DEFAULT:
-        fix = f"without a deadline nothing waits: leave {_FLAG} out, or {_HOLD}"
+        fix = f"{_HOLD} stages without a deadline, so no delay counts: leave {_FLAG} or {_HOLD} out"
         problems = [Problem("config-error", _FLAG, f"{_FLAG} or {_HOLD}", "both", fix)]
     if problems:
         raise ConfigError(tuple(problems))
@@ -67,7 +68,7 @@ def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
 
 
 def delay_words(arguments: argparse.Namespace) -> str:
-    """Return delay and hold as options, each behind a blank, for the next command to type; empty if by default."""
+    """Return ``--delay`` and ``--hold`` for the next command to type, each after a blank; empty if not typed."""
     ms: int = arguments.delay.ms
     delay = "" if ms == DEFAULT_DELAY_MS else f" {_FLAG} {duration.render(ms)}"
     return f"{delay} {_HOLD}" if getattr(arguments, "hold", False) else delay

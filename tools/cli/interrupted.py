@@ -1,7 +1,7 @@
-"""What a command that Ctrl-C ended says: how things stand now, and what to type next.
+"""What a command that Ctrl-C ended prints: what is done and what is not, and what to type next.
 
-Nothing is undone here: an interrupt is like a kill at that moment, and the next command takes up what it left. A change
-of layout is looked at once more, for whether a broker can start is what its operator has to know.
+Nothing is undone here: an interrupt is like a kill at that moment, and the next command takes up what it left. After
+an interrupted change of layout the log dirs are read once more, to print whether a broker can start.
 
 Spec: design §2 law 8, §6, §8.
 """
@@ -24,13 +24,13 @@ _GOES_ON = "what was under way is finished or undone by the next command that ch
 
 
 def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Streams, *, as_json: bool) -> int:
-    """Say that a command was interrupted; return the exit status.
+    """Print that a command was interrupted, and what to type next; return the exit status.
 
     Args:
-        arguments: Of the command; ``None`` where it had not begun.
-        argv: As typed.
-        streams: Where to.
-        as_json: Whether the envelope is printed.
+        arguments: Of the command; ``None`` if they were not parsed yet.
+        argv: The arguments as typed.
+        streams: Where to print.
+        as_json: Whether to print the JSON envelope.
     """
     title = "logdirctl" if arguments is None else arguments.title
     changes = arguments is not None and bool(getattr(arguments, "apply", False))
@@ -39,7 +39,7 @@ def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Str
     if streams.err.isatty():
         streams.err.write("\n")  # behind what the terminal shows of Ctrl-C, and a line of progress
     fix = f"{now}; next: {following}" if as_json else now
-    problem = Problem(SLUG, title, "the end of the command", "SIGINT, as by Ctrl-C", fix)
+    problem = Problem(SLUG, title, "the command to end by itself", "SIGINT, as by Ctrl-C", fix)
     failed(title, Exit.INTERRUPTED, (problem,), streams, as_json=as_json)
     if not as_json:
         say(streams, f"next: {following}")
@@ -58,7 +58,7 @@ def _how_it_is(arguments: argparse.Namespace) -> str:
 
 
 def _layout_now(arguments: argparse.Namespace) -> str:
-    """Return whether a broker can start on the log dirs, as they lie now."""
+    """Return a sentence on whether a broker can start on the log dirs as they are now."""
     try:
         return status(request_of(arguments)).start.sentence
     except LogDirError:
@@ -66,7 +66,7 @@ def _layout_now(arguments: argparse.Namespace) -> str:
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:
-    """Return what to type next: the same where that harms nothing and holds no override, else what shows how it is."""
+    """Return what to type next: the same command where it is harmless and has no override, else one that only lists."""
     same = " ".join(map(quoted, argv))
     is_bare = not any(word.startswith(_OVERRIDES) for word in argv)
     # metadata takes a file or a directory in place of a broker

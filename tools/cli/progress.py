@@ -17,14 +17,14 @@ _QUIET_S, _NOTE_EVERY_S = 1.0, 0.2
 
 
 class TerminalReporter:
-    """Prints warnings, and on a terminal one line of progress that is written over, after a second."""
+    """Prints warnings and, on a terminal, one line of progress that replaces itself, after the first second."""
 
     def __init__(self, streams: Streams, title: str) -> None:
-        """Begin.
+        """Create the reporter of one command.
 
         Args:
-            streams: Where to.
-            title: Of the command.
+            streams: Where to print.
+            title: The command's words, for warnings.
         """
         self._streams, self._err, self._title = streams, streams.err, title
         self._what, self._total, self._done = "", 0, 0
@@ -32,12 +32,12 @@ class TerminalReporter:
         self._is_shown = False
 
     def begin(self, what: str, total: int) -> None:
-        """Count from 0."""
+        """Begin to count items from 0; ``total`` is 0 if their number is not known."""
         self._what, self._total, self._done = what, total, 0
         self._next = time.monotonic() + _QUIET_S
 
     def advance(self, count: int) -> None:
-        """Show how far it is."""
+        """Count ``count`` more items as finished, and show the sum on a terminal."""
         self._done += count
         if self._err.isatty() and time.monotonic() >= self._next:
             self._next = time.monotonic() + _NOTE_EVERY_S
@@ -47,19 +47,19 @@ class TerminalReporter:
             self._err.flush()
 
     def end(self) -> None:
-        """Take the line away."""
+        """Remove the line of progress."""
         if self._is_shown:
             self._is_shown = False
             self._err.write("\r\x1b[K")
             self._err.flush()
 
     def warn(self, line: str) -> None:
-        """Print it."""
+        """Print a warning."""
         say(self._streams, f"logdirctl {self._title}: {line}")
 
 
 class Stages:
-    """Says on a terminal which stage is under way, and for how long."""
+    """Shows on a terminal which stage of a fleet command is under way, and for how long, while the body runs."""
 
     def __init__(self, streams: Streams) -> None:
         self._err = streams.err
@@ -82,7 +82,7 @@ class Stages:
             self._err.flush()
 
     def begin(self, stage: str) -> None:
-        """Say that a stage begins."""
+        """Show the name of the stage that begins, and count its seconds from now."""
         self._stage, self._started = stage, time.monotonic()
 
     def _tick(self) -> None:

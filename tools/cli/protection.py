@@ -1,4 +1,4 @@
-"""``--protect`` and ``--internal``: which topics a command is told to keep its hands off.
+"""``--protect`` and ``--internal``: the topics whose replicas a command must not change.
 
 Not here: what follows for a protected topic (``logdir.decide.refusal``).
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add_protection(parser: Any, of: str = "topics that are refused") -> None:
-    """Add both flags.
+def add_protection(parser: Any, of: str = "topics whose replicas are refused") -> None:
+    """Add ``--protect`` and ``--internal``.
 
     Args:
         parser: Of the command.
-        of: What ``--protect`` names, in its words.
+        of: The topics that ``--protect`` names, for the help text.
     """
     parser.add_argument("--protect", metavar="GLOB", action="append", default=[], help=f"{of}; may be repeated")
-    parser.add_flag("--internal", "also topics whose names begin with two underscores")
+    parser.add_flag("--internal", "do not protect topics whose names begin with two underscores")
 
 
 def protected_of(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -33,6 +33,6 @@ def protected_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def protection_words(arguments: argparse.Namespace) -> str:
-    """Return both as they were said, each behind a blank, for the next command to type."""
+    """Return ``--protect`` and ``--internal`` as typed, each after a blank, for the next command to type."""
     words = "".join(f" --protect {quoted(glob)}" for glob in arguments.protect)
     return words + (" --internal" if arguments.internal else "")

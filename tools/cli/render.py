@@ -19,13 +19,13 @@ def wrapped(out: TextIO, line: str) -> None:
 
 
 def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int]) -> None:
-    """Write a table.
+    """Write a table, or on a terminal that is too narrow for it one line per cell.
 
     Args:
-        out: Where to; a terminal gets colours and its width respected.
+        out: Where to write; on a terminal the headers are bold.
         headers: One per column.
-        rows: Texts, made printable here.
-        right: Columns aligned to the right.
+        rows: The cells of each row; control characters are escaped here.
+        right: Indices of the columns aligned to the right.
     """
     shown = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(header), *(len(row[i]) for row in shown), 0) for i, header in enumerate(headers)]
@@ -54,7 +54,7 @@ def table(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]], ri
 
 
 def _stacked(out: TextIO, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table too wide for its terminal: one line per cell that says something, a blank line behind each row."""
+    """Write a table too wide for its terminal: one line per cell that is not empty, a blank line after each row."""
     width = max(map(len, headers))
     for row in rows:
         for header, cell in zip(headers, row, strict=True):

@@ -17,7 +17,7 @@ from tools.cli.columns import Column, table
 
 
 def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
-    """Return the exit status: refused if nothing else came of it, problems if something else is wrong."""
+    """Return the exit status: refused if all replicas are refused or wait; problems if one is, or is undone."""
     states = {row.state for row in rows}
     if states and states <= {ItemState.REFUSED, ItemState.WAITING}:
         return Exit.REFUSED
@@ -25,12 +25,12 @@ def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
 
 
 def is_planned(rows: Sequence[ItemResult]) -> bool:
-    """Whether anything would be done."""
+    """Whether any replica is planned to be changed."""
     return any(row.state is ItemState.PLANNED for row in rows)
 
 
 def detail_of(one: ItemResult) -> str:
-    """Return the word of a refusal, whose line stands above the table, or what is to be known of the item."""
+    """Return the remark on an item; without one the slug of its refusal, whose line is printed before the table."""
     return one.problem.slug if one.problem is not None and not one.detail else one.detail
 
 
@@ -56,18 +56,18 @@ def finish(
     lines: Sequence[str] = (),
     are_said: bool = False,
 ) -> Exit:
-    """Print what became of every replica, and what to type next.
+    """Print what became of every replica, and what to type next; return the exit status.
 
     Args:
         arguments: Of the command.
-        streams: Where to.
-        rows: In order.
-        problems: Beside those of the rows.
+        streams: Where to print.
+        rows: What became of each replica, in order.
+        problems: Problems besides those of the rows.
         next_line: The next command.
-        status: The exit status, where the rows do not say it.
-        result: Makes the result; takes ``applied`` and ``items``.
-        lines: For people, between the rows and what to type next.
-        are_said: What is done was said on standard error before; the table does not repeat it.
+        status: The exit status; ``None``: it follows from rows and problems.
+        result: Builds the result for ``--json`` from ``applied`` and ``items``.
+        lines: Lines for people, between the table and the next command.
+        are_said: Whether the details of what is done were printed already; the table then leaves them out.
     """
     status = status_of(rows, problems) if status is None else status
     listed = list(dict.fromkeys([*problems, *(row.problem for row in rows if row.problem is not None)]))

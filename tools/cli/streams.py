@@ -3,7 +3,7 @@
 A write to standard output that fails raises ``StdoutError``, once, whatever command writes; one to standard error is
 dropped, because no place is left to report it. Few imports: every command starts with this.
 
-Not here: what is written.
+Not here: the texts that are written.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class StdoutError(Exception):
-    """Standard output takes no more."""
+    """A write to standard output failed: its disk is full, its reader has gone, or it is closed."""
 
     def __init__(self, found: str, *, is_reader_gone: bool) -> None:
         self.found = found
         self.is_reader_gone = is_reader_gone
-        """The other end of a pipe was closed, which is its reader's choice and no trouble."""
+        """Whether the reader of a pipe closed it, which is no error."""
         super().__init__(found)
 
 
 class _Guarded:
-    """A stream; every attribute that is not here is its own."""
+    """Wraps a stream; every attribute that this class lacks is the stream's own."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -37,22 +37,22 @@ class _Guarded:
         return getattr(self.stream, name)
 
     def isatty(self) -> bool:
-        """Whether a terminal is behind it; one that is closed is none."""
+        """Whether the stream is open and a terminal."""
         return not self.stream.closed and self.stream.isatty()
 
 
 class Stdout(_Guarded):
-    """Standard output: what it does not take raises ``StdoutError``."""
+    """Standard output: a write that fails raises ``StdoutError``."""
 
     def write(self, text: str) -> int:
-        """Write text."""
+        """Write text; return its length."""
         try:
             return self.stream.write(text)
         except (OSError, ValueError) as error:
             raise _failed(error) from error
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts, as ``write``."""
+        """Write several texts, each as ``write`` does."""
         for line in lines:
             self.write(line)
 
@@ -65,17 +65,17 @@ class Stdout(_Guarded):
 
 
 class Stderr(_Guarded):
-    """Standard error: what it does not take is dropped."""
+    """Standard error: a text that cannot be written is dropped."""
 
     def write(self, text: str) -> int:
-        """Write text, if that can be."""
+        """Write text, or drop it if that fails; return its length."""
         try:
             return self.stream.write(text)
         except (OSError, ValueError):
             return len(text)
 
     def flush(self) -> None:
-        """Flush, if that can be."""
+        """Flush, and ignore a failure."""
         try:
             self.stream.flush()
         except (OSError, ValueError):
@@ -90,14 +90,14 @@ def _failed(error: OSError | ValueError) -> StdoutError:
 
 
 def guarded(out: TextIO, err: TextIO) -> tuple[TextIO, TextIO]:
-    """Return both streams so that a write to the first fails in one way, and one to the second never."""
+    """Return both streams wrapped: a failed write raises ``StdoutError`` on ``out`` and is dropped on ``err``."""
     first: Any = out if isinstance(out, Stdout) else Stdout(out)
     second: Any = err if isinstance(err, Stderr) else Stderr(err)
     return first, second
 
 
 def original(stream: object) -> object:
-    """Return the stream behind ``guarded``."""
+    """Return the stream that ``guarded`` wrapped, or ``stream`` itself if it is not wrapped."""
     return stream.stream if isinstance(stream, _Guarded) else stream
 
 

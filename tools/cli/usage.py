@@ -1,4 +1,4 @@
-"""The parser's own errors: one finding each, with *did you mean*, and the command it is about.
+"""Errors of the command line: one problem each, with *did you mean*, under the command it was typed for.
 
 Spec: design §6; docs/json.md.
 """
@@ -26,21 +26,21 @@ _PATTERNS = (
     # ``duration.parse`` is the only type of that name.
     (re.compile(r"argument (?P<path>\S+): invalid parse value: '(?P<what>.*)'"), duration.LOOKS_LIKE, "{what}"),
 )
-"""What ``argparse`` says, what was expected, and what was found; a text that fits no pattern is passed on whole."""
+"""Pattern of an ``argparse`` message, with *expected* and *found* for it; other messages are passed on whole."""
 
 
 class UsageError(Exception):
-    """The arguments do not fit."""
+    """The command line names an unknown command or option, lacks an argument, or has a wrong value."""
 
     def __init__(self, command: str, problem: Problem) -> None:
         self.command = command
-        """Without ``logdirctl``; ``logdirctl`` itself if no command was recognised."""
+        """The command's words after ``logdirctl``; ``logdirctl`` itself if no command was recognised."""
         self.problem = problem
         super().__init__(problem.line())
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """A fixed width, so that help is the same text everywhere; asking for the terminal's costs 5 ms too."""
+    """Help in a fixed width, so that it is the same everywhere; to ask the terminal for its width also costs 5 ms."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=100, max_help_position=28)
@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(name, action="store_true", help=text)
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong.
+        """Turn a message of ``argparse`` into an error.
 
         Raises:
             UsageError: always.
@@ -69,13 +69,13 @@ class Parser(argparse.ArgumentParser):
             if match is not None:
                 words = {"path": self.prog, **match.groupdict()}
                 self._refuse(words["path"], expected.format(**words), found.format(**words))
-        self._refuse(self.prog, "arguments that fit", message)
+        self._refuse(self.prog, "arguments as its help lists them", message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; an argument that this parser does not know is refused here, where the options are known.
+        """Parse arguments, and refuse those that this parser does not know; return as ``ArgumentParser`` does.
 
         Raises:
-            UsageError: the arguments do not fit.
+            UsageError: an argument is unknown, missing or has a wrong value.
         """
         self._typed = [] if args is None else list(args)
         parsed, unknown = super().parse_known_args(args, namespace)
@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def _refuse_unknown(self, typed: Sequence[str]) -> None:
-        """Refuse the first option that this parser does not know; what is behind a command is that command's."""
+        """Refuse the first option that this parser does not know; what follows a command is its own parser's."""
         if any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             typed = typed[:1]
         known = self._option_string_actions
@@ -124,7 +124,7 @@ def _suggested(typed: str, options: Sequence[str]) -> str:
 
 
 def _below(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[str]:
-    """Yield every command below a parser as it is typed behind it."""
+    """Yield every command of a parser, at any depth, as its words are typed."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, child in action.choices.items():
@@ -133,5 +133,5 @@ def _below(parser: argparse.ArgumentParser, prefix: str = "") -> Iterator[str]:
 
 
 def wants_json(argv: Iterable[str]) -> bool:
-    """Whether ``--json`` was typed, though the rest does not fit."""
+    """Whether ``--json`` was typed, for a command line that cannot be parsed."""
     return "--json" in argv

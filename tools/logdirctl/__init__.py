@@ -1,1 +1,1 @@
-"""``logdirctl``: one module per command, each with its parser and its action."""
+"""``logdirctl``: one module per command, each with ``add_parser`` and the function that runs the command."""

@@ -1,6 +1,6 @@
 """``logdirctl capture``: keep ``-delete`` and ``-stray`` directories before the broker removes them.
 
-Not here: what is captured (``logdir.service.capture``).
+Not here: which directories are captured, and how (``logdir.service.capture``).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "capture",
         description="Keep the -delete and -stray directories that lie in the log dirs now, by hard links in the work "
-        "root: a -delete is gone a minute after its topic was deleted. A broker may run; nothing of it is changed. "
-        "What was captured can be exported, or held until its deadline.",
+        "root: a -delete directory is gone a minute after its topic was deleted. A broker may run; nothing of it is "
+        "changed. What was captured can be exported, and stays until its deadline.",
         epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 4 refused",
     )
-    add_selector(parser, "else all")
+    add_selector(parser, "everything if there is none")
     add_change(parser)
     add_delay(parser)
     add_hold(parser)

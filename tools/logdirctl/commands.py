@@ -1,6 +1,6 @@
-"""Every command with the line that says what it does, and the help of ``logdirctl`` made of them.
+"""The commands, each with its line of help, and the text of ``logdirctl --help``.
 
-Imports nothing: help stands before anything is imported for a command.
+Imports nothing, so that help is printed before any module of a command is imported.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 COMMANDS = {
     "inventory": "scan the log dirs of one broker",
     "init": "make the work root of every log dir",
-    "reconcile": "what follows on the disks from what the cluster says",
-    "stage": "set replicas aside, to be restored or purged later",
-    "capture": "keep what a broker is about to remove, or calls stray",
+    "reconcile": "show or do what follows on the disks from the cluster's metadata",
+    "stage": "move replicas to the work root, to be restored or purged later",
+    "capture": "keep, by hard links, what a broker is about to remove or calls stray",
     "staged": "list, restore, adopt, purge, hold or export what is staged",
     "layout": "change between topic-name and topic-id directories",
-    "uninstall": "take everything of ours back",
+    "uninstall": "remove the work roots and lift a start block",
     "describe": "show partitions by topic, id or disk",
-    "strays": "list what no metadata claims, and how far that is proven",
+    "strays": "list replicas that no metadata claims, and how far that is proven",
     "metadata": "browse or dump the local metadata log",
     "fleet": "scan, plan and report over many brokers",
     "explain": "say what a slug of an error or a finding means, and what to do",
 }
-"""Each a module beside this one; only the one that is asked for is read."""
+"""Command and line of help. Each command is a module beside this one; only the typed command's is imported."""
 _HELP = """\
 usage: logdirctl [-h] [--version] COMMAND ...
 

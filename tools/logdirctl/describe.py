@@ -1,9 +1,9 @@
-"""``logdirctl describe``: partitions of one broker by name, id or glob: its disks, and what is said of them.
+"""``logdirctl describe``: partitions of one broker by name, id or glob: their directories and the cluster's view.
 
-A table, JSON, or what stock tools print. Reads only, beside a running broker too. The cluster's word is optional but
-for ``--kafka-topics``: without a source, and without a metadata log of the broker's own, the disks are told alone.
+A table, JSON, or what stock tools print. Reads only, beside a running broker too. A cluster image is needed only for
+``--kafka-topics``: without ``--from``, and without a metadata log of the broker's own, only the disks are shown.
 
-Not here: what is described (``logdir.service.describe``).
+Not here: collecting what is shown (``logdir.service.describe``).
 
 Spec: design §6; KIP-516, "Tools".
 """
@@ -37,7 +37,7 @@ def add_parser(commands: Any) -> None:
     add_selector(parser, "everything if there is none")
     add_broker(parser)
     parser.add_argument(
-        "--disk", metavar="DIR", action="append", help="only what lies on this log dir; may be said more than once"
+        "--disk", metavar="DIR", action="append", help="only what lies on this log dir; may be repeated"
     )
     add_source(parser)
     forms = parser.add_mutually_exclusive_group()

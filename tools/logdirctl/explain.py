@@ -1,4 +1,4 @@
-"""``logdirctl explain``: what ``docs/errors.md`` says of a slug, read from the installed package.
+"""``logdirctl explain``: the entry of a slug in ``docs/errors.md``, read from the installed package.
 
 The file beside this one is a link to ``docs/errors.md``; a wheel holds its content.
 
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
         epilog="exit status: 0 done, 2 no such slug",
     )
     parser.add_argument(
-        "slug", metavar="SLUG", nargs="?", help="as start-block-partial; every slug there is if there is none"
+        "slug", metavar="SLUG", nargs="?", help="such as start-block-partial; without one every slug is listed"
     )
     parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="explain")
@@ -37,7 +37,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status.
 
     Raises:
-        ConfigError: no such slug.
+        ConfigError: the slug is not in ``docs/errors.md``.
     """
     found = explain(PAGE, arguments.slug)
     if arguments.json:

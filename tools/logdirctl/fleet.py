@@ -1,6 +1,6 @@
 """``logdirctl fleet``: scan, plan and report over many brokers, on Spark.
 
-The planning side is an extra and is imported only here, when asked for.
+The package ``migrate`` needs the extra ``logdird[fleet]``: it is imported only here, when a fleet command runs.
 
 Spec: design §6, §7.
 """
@@ -34,10 +34,10 @@ def add_parser(commands: Any) -> None:
     plan = verbs.add_parser("plan", help="find every conflict and plan the migration to topic-id directories")
     plan.add_argument("fleet", metavar="FLEET|SNAPSHOT", help="the fleet file, or a snapshot of fleet scan")
     plan.add_argument("-o", "--output", metavar="DIR", required=True, help="a directory that does not exist")
-    plan.add_argument("--ids", metavar="FORMER", help="a former plan, whose minted ids are kept")
+    plan.add_argument("--ids", metavar="FORMER", help="the directory of a former plan, whose minted ids are kept")
     report = verbs.add_parser("report", help="draw the page of a plan again")
     report.add_argument("plan", metavar="DIR", help="a plan directory")
-    report.add_argument("-o", "--output", metavar="FILE", help="where to (else report.html in the plan)")
+    report.add_argument("-o", "--output", metavar="FILE", help="the page's file (else report.html in the plan)")
     for verb, parser, act in (("scan", scan, act_scan), ("plan", plan, act_plan), ("report", report, act_report)):
         parser.add_flag("--json", "one JSON object on standard output")
         parser.set_defaults(run=act, title=f"fleet {verb}")

@@ -1,6 +1,6 @@
-"""``logdirctl init``: the work root of every log dir of one broker, made where it can be, or mended.
+"""``logdirctl init``: make the work root of every log dir of one broker, or put back its missing parts.
 
-Not here: what is made (``logdir.service.init``).
+Not here: making and mending it (``logdir.service.init``).
 
 Spec: design §3.2, §6.
 """
@@ -35,16 +35,18 @@ def add_parser(commands: Any) -> None:
         "--work-root",
         choices=["auto", *(kind.value for kind in WorkRootKind)],
         default="auto",
-        help="where it lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
+        help="where the work root lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
     )
-    parser.add_flag("--even-on-unsupported-fs", "also on file systems nothing was proven on, at your own risk")
+    parser.add_flag(
+        "--even-on-unsupported-fs", "also on unsupported file systems (not ext4, XFS, btrfs), at your own risk"
+    )
     parser.add_argument(
         "--even-if-found",
         metavar="SLUG",
         action="append",
         default=[],
         choices=[Why.WORK_ROOT_INSIDE.value],
-        help=f"{Why.WORK_ROOT_INSIDE.value}: no broker will ever start on these log dirs",
+        help=f"{Why.WORK_ROOT_INSIDE.value}: you confirm that no broker will ever start on these log dirs",
     )
     parser.set_defaults(run=act, title="init")
 

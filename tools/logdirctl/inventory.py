@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
     )
     add_broker(parser)
     parser.add_argument("-o", "--output", metavar="DIR", help="write one inventory file per log dir into DIR")
-    parser.add_flag("--exact", "size every file, not only segments")
+    parser.add_flag("--exact", "sum up all files, not only segments")
     parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="inventory")
 

@@ -1,6 +1,6 @@
-"""``logdirctl layout``: the replicas of one stopped broker from topic names to topic ids, by a plan, and back.
+"""``logdirctl layout``: move the replicas of a stopped broker to topic-id directories, by a plan, and back.
 
-Not here: what is done (``logdir.service.layout``), what is printed (``layout_report``).
+Not here: planning and doing it (``logdir.service.layout``), printing it (``layout_report``).
 
 Spec: design §6, §8.
 """
@@ -23,25 +23,25 @@ from tools.cli.progress import TerminalReporter
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 
 _VERBS = (
-    ("check", "say what a plan would do here", "Say what layout apply would do, and which steps no longer fit."),
-    ("apply", "bring a plan about", "Take the replicas of a plan to topic-id directories, or go on with that."),
-    ("verify", "see whether all of a plan came about", "See whether every replica lies where the plan wants it."),
+    ("check", "show what a plan would do here", "Show what layout apply would do, and which steps no longer fit."),
+    ("apply", "carry out a plan", "Take the replicas of a plan to topic-id directories; goes on where it was cut off."),
+    ("verify", "check that a plan is carried out", "Check that every replica lies where the plan wants it."),
     (
         "rollback",
-        "take everything back to topic names",
-        "Take every replica back to its name, and lift the start block.",
+        "take every replica back to its topic name",
+        "Take every replica back to {topic}-{partition}, and lift the start block.",
     ),
     (
         "finalize",
         "lift the start block for a broker that reads topic ids",
-        "Lift the start block for the broker that is named.",
+        "Lift the start block for the broker that --for-broker names.",
     ),
 )
 _MISSING = Why.LAYOUT_FILE_MISSING.value
 
 
 def add_parser(commands: Any) -> None:
-    """Add the commands to the parser."""
+    """Add ``layout`` and its commands to the parser."""
     description = "Take the replicas of one stopped broker to topic-id directories, by a plan, and back."
     group = _parser(commands, "layout", None, description)
     below = group.add_subparsers(dest="layout_command", metavar="COMMAND", required=True)
@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
             parser.add_argument("plan", metavar="PLAN", help=of)
         add_change(parser, changes=verb is not LayoutVerb.CHECK)
         if verb in (LayoutVerb.CHECK, LayoutVerb.APPLY, LayoutVerb.ROLLBACK):
-            of = f"{_MISSING}: replicas under topic ids are this broker's"
+            of = f"{_MISSING}: you confirm that the replicas under topic ids are this broker's"
             slug = {"metavar": "SLUG", "choices": [_MISSING], "help": of}
             parser.add_argument("--even-if-found", action="append", default=[], **slug)
         if verb is LayoutVerb.FINALIZE:
@@ -62,9 +62,9 @@ def add_parser(commands: Any) -> None:
         parser.set_defaults(run=act, verb=verb)
         if verb is LayoutVerb.CHECK:
             parser.set_defaults(apply=False, skip_log_dir=[])
-    description = "Say which layout each log dir is in, and how far a change of it is. Reads only."
+    description = "Show the layout of each log dir, and how far a change of layout is. Reads only."
     ends = "exit status: 0 done, 1 something is in trouble, 2 usage or configuration"
-    parser = _parser(below, "status", "say how far a change of layout is", description, ends)
+    parser = _parser(below, "status", "show how far a change of layout is", description, ends)
     add_change(parser, changes=False)
     parser.set_defaults(run=act_status)
 
@@ -78,7 +78,7 @@ def _parser(below: Any, name: str, text: str | None, description: str, epilog: s
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
-    """Run a verb; return the exit status."""
+    """Run ``layout check``, ``apply``, ``verify``, ``rollback`` or ``finalize``; return the exit status."""
     verb: LayoutVerb = arguments.verb
     request = LayoutRequest(
         verb=verb,
@@ -106,7 +106,7 @@ def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
-    """Return the next command to type; it never carries an override."""
+    """Return the next command to type, never with an ``--even-…`` option."""
     named, where = argv_of(arguments), next_argv(arguments)
     document = f"{quoted(arguments.plan)} {where}" if result.verb.has_plan else where
     if result.is_waiting and has_override(arguments):

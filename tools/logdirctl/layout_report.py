@@ -1,4 +1,4 @@
-"""What ``logdirctl layout`` prints: steps, what became of each replica, the layout of each log dir; the exit status.
+"""What ``logdirctl layout`` prints, and its exit status: steps and counts, or the layout of each log dir.
 
 Spec: design §6; docs/json.md.
 """
@@ -14,11 +14,11 @@ from tools.cli.arguments import Exit, Streams, answered, put, say
 from tools.cli.columns import Column, table
 
 NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories."
-"""Printed by every verb (design §8)."""
+"""Printed by every ``logdirctl layout`` command and in its help (design §8)."""
 
 
 def print_result(arguments: argparse.Namespace, streams: Streams, result: LayoutResult, next_line: str) -> Exit:
-    """Print what a verb would do, or did, and what to type next; return the exit status."""
+    """Print what a ``layout`` command would do, or did, and the next command; return the exit status."""
     status = Exit.DONE if result.is_well else Exit.PROBLEMS
     say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
     if answered(arguments, streams, status, result.problems, result):
@@ -30,14 +30,14 @@ def print_result(arguments: argparse.Namespace, streams: Streams, result: Layout
 
 
 def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutStatus, next_line: str) -> Exit:
-    """Print the layout of each log dir, and what to type next; return the exit status."""
+    """Print the layout of each log dir, and the next command; return the exit status."""
     status, result = Exit.PROBLEMS if found.problems else Exit.DONE, found.result
     say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
     if answered(arguments, streams, status, found.problems, result):
         return status
     table(streams.out, _LOG_DIR, result.items)
     if found.goes_on_with is not None:
-        put(streams, f"with its plan it goes on: logdirctl layout {found.goes_on_with} PLAN")
+        put(streams, f"the change of layout goes on with its plan: logdirctl layout {found.goes_on_with} PLAN")
     put(streams, f"next: {next_line}")
     return status
 

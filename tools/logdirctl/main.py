@@ -1,4 +1,4 @@
-"""The parser of ``logdirctl`` and the way from arguments to a command's action.
+"""The parser of ``logdirctl``; it runs the typed command and turns errors into lines and exit statuses.
 
 Not here: which commands there are (``commands``).
 """
@@ -25,7 +25,7 @@ class _Top(Parser):
 
 
 def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser of some commands; their modules are read."""
+    """Return a parser with these commands only; imports the module of each."""
     parser = _Top(prog="logdirctl")
     parser.add_flag("--version", "print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
@@ -85,7 +85,9 @@ def _run(argv: Sequence[str], streams: Streams) -> int:
         raise
     except Exception as error:  # noqa: BLE001 - the last guard: a fault of ours is one line too
         words = " ".join(f"{type(error).__name__}: {error}".split())
-        fault = Problem("internal-error", arguments.title, "no fault of ours", words, "please report it")
+        fault = Problem(
+            "internal-error", arguments.title, "no fault of logdirctl", words, "report this line, and what you typed"
+        )
         return failed(arguments.title, Exit.INTERNAL, (fault,), streams, as_json=as_json)
     except KeyboardInterrupt:
         return _interrupted(arguments, argv, streams)

@@ -1,6 +1,6 @@
 """``logdirctl metadata ls | cat | find | dump | shell``: browse the local metadata log, without a JVM.
 
-Not here: what is read (``logdir.service.metadata``, ``metadata_dump``), the terminal of the shell (``metadata_shell``).
+Not here: reading it (``logdir.service.metadata``, ``metadata_dump``), the prompt of the shell (``metadata_shell``).
 
 Spec: design §6; KIP-631, "kafka-dump-log.sh", "kafka-metadata-shell.sh".
 """
@@ -28,16 +28,16 @@ from tools.cli.broker import add_disk_timeout, timeout_ms, timeout_words
 from tools.logdirctl.metadata_shell import talk
 
 _End = tuple[Exit, Sequence[Problem]]
-"""What a command came to."""
+"""The exit status of a command, and its problems."""
 _STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
 _PLACES = ("server_properties", "log_dirs", "directory", "snapshot")
 
 
 def add_parser(commands: Any) -> None:
-    """Add the commands to the parser."""
+    """Add ``metadata`` and its commands to the parser."""
     group = commands.add_parser(
         "metadata",
-        description="What the local metadata log of a KRaft node says. Reads only, beside a running broker too.",
+        description="Browse or dump the local metadata log of a KRaft node. Reads only, beside a running broker too.",
     )
     below = group.add_subparsers(dest="metadata_command", metavar="COMMAND", required=True)
     for name, text, description in (
@@ -62,7 +62,7 @@ def add_parser(commands: Any) -> None:
     )
     dump.add_argument("file", metavar="FILE", nargs="*", help="a segment (.log) or a snapshot (.checkpoint)")
     _add_place(dump, is_required=False)
-    dump.add_flag("--skip-record-metadata", "what records say without their offsets and sizes")
+    dump.add_flag("--skip-record-metadata", "print records without their offsets and sizes")
     dump.add_argument(
         "--stock",
         type=_release,
@@ -87,20 +87,20 @@ def _command(below: Any, name: str, text: str, description: str) -> Any:
 
 
 def _add_place(parser: Any, *, is_required: bool = True) -> None:
-    """Add the ways to say which metadata is meant."""
+    """Add the options that name the metadata; ``is_required``: one must be typed, and ``--snapshot`` is one of them."""
     place = parser.add_mutually_exclusive_group(required=is_required)
     place.add_argument(
         "--server-properties", metavar="FILE", help="the broker's configuration; metadata.log.dir is read there"
     )
     place.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
-    place.add_argument("--directory", metavar="DIR", help=f"the {METADATA_DIR} itself")
+    place.add_argument("--directory", metavar="DIR", help=f"the directory {METADATA_DIR} itself")
     add_disk_timeout(parser, "it is SUSPECT")
     if is_required:
         place.add_argument("--snapshot", metavar="FILE", help="one snapshot, or the segment that begins at offset 0")
 
 
 def _place_of(arguments: argparse.Namespace) -> tuple[MetadataRequest | None, str]:
-    """Return the place that is named, and its words for the next command to type."""
+    """Return where the metadata lies, ``None`` if no option names it, and that option for the next command to type."""
     for name in _PLACES:
         value = getattr(arguments, name, None)
         if value is not None:
@@ -132,7 +132,7 @@ def _browse(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def act_shell(arguments: argparse.Namespace, streams: Streams) -> int:
-    """Run the shell; return the exit status."""
+    """Run ``metadata shell``; return the exit status."""
     source = sys.stdin or io.StringIO()
     if isinstance(source, io.TextIOWrapper):
         source.reconfigure(errors="backslashreplace")  # bytes that are no text are a name that is not there
@@ -151,7 +151,7 @@ def act_shell(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
-    """Print batches and records; return the exit status."""
+    """Run ``metadata dump``: print record batches and records; return the exit status."""
     request = MetadataDumpRequest(
         files=tuple(arguments.file),
         place=_place_of(arguments)[0],
@@ -176,7 +176,7 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _put_json(arguments: argparse.Namespace, streams: Streams, result: Iterable[str], end: Callable[[], _End]) -> Exit:
-    """Write the one object of ``--json`` as it comes; what it came to is known at its end."""
+    """Write the JSON envelope piece by piece; ``end``, called after the last piece, returns status and problems."""
     streams.out.writelines(envelope_as_it_comes(arguments.title, result, end))
     return end()[0]
 

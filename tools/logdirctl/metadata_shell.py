@@ -1,6 +1,6 @@
 """``logdirctl metadata shell`` on a terminal or a pipe: a prompt, the keys of readline, one line per error.
 
-Not here: the commands (``logdir.metadata.shell``).
+Not here: the commands of the shell (``logdir.metadata.shell``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WELCOME: Final = "Welcome to the metadata shell; 'help' lists the commands, 'ex
 
 
 def put(line: Line, name: str, out: TextIO, err: TextIO) -> bool:
-    """Print a line; return whether it told of no failure."""
+    """Print one line of the output of a shell command (``name``); return ``False`` if the line is an error."""
     if isinstance(line, Missed):
         out.flush()
         path = printable(line.path)
@@ -31,12 +31,12 @@ def put(line: Line, name: str, out: TextIO, err: TextIO) -> bool:
 
 
 def talk(shell: MetadataSession, source: TextIO, out: TextIO, err: TextIO) -> bool:
-    """Hold a session until it is over or its input ends.
+    """Run the commands of the metadata shell until ``exit`` or the end of the input.
 
     Args:
-        shell: The session.
+        shell: The metadata that was read, which answers the commands.
         source: Where lines come from; a terminal gets a prompt, the keys of readline, and may interrupt a command.
-        out: For what was asked for.
+        out: For output.
         err: For errors.
 
     Returns:
@@ -89,7 +89,7 @@ def _reader(shell: MetadataSession, source: TextIO, out: TextIO, *, is_terminal:
 
 
 def _set_up_readline(shell: MetadataSession) -> None:
-    """Give the terminal editing, completion and a history that no file keeps."""
+    """Switch on line editing, completion, and a history that is not saved to a file."""
     try:
         import readline
     except ImportError:
@@ -108,7 +108,7 @@ def _set_up_readline(shell: MetadataSession) -> None:
 
 
 def terminal_width(out: TextIO) -> int | None:
-    """Return the columns of a terminal, ``None`` if it is none."""
+    """Return the width of the terminal in columns; ``None``: ``out`` is no terminal."""
     try:
         return os.get_terminal_size(out.fileno()).columns if out.isatty() else None
     except (OSError, ValueError):  # no terminal after all

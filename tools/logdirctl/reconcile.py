@@ -1,6 +1,6 @@
-"""``logdirctl reconcile``: what follows on the disks of a broker from what its cluster says, shown or done.
+"""``logdirctl reconcile``: show or do what follows on a broker's disks from the cluster image.
 
-Not here: what follows (``logdir.service.reconcile``), telling of it (``reconcile_report``).
+Not here: deciding what follows (``logdir.service.reconcile``), printing it (``reconcile_report``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "reconcile",
         description="Compare the log dirs of a broker with what its cluster says, and show, or with --apply do, what "
-        "follows: ids are given, deadlines taken, replicas staged. The plan may be asked for beside a running "
+        "follows: topic ids are written, deadlines removed, replicas staged. The plan may be shown beside a running "
         "broker; --apply needs a stopped one.",
         epilog="exit status: 0 done, or nothing to do, 1 not all can be done, 2 usage or configuration, "
         "3 a broker runs, 4 refused",
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
         type=int,
         default=limit_rule.DEFAULT_PERCENT,
         metavar="N",
-        help=f"{limit_rule.SETTING}: of the partitions within 24 hours (default {limit_rule.DEFAULT_PERCENT})",
+        help=f"{limit_rule.SETTING}: of all partitions, within 24 hours (default {limit_rule.DEFAULT_PERCENT})",
     )
     parser.add_argument(
         "--max-age",
@@ -56,21 +56,21 @@ def add_parser(commands: Any) -> None:
         type=duration.parse,
         default=Duration(DEFAULT_MAX_AGE_MS, has_unit=False),
         metavar="TIME",
-        help=f"{SETTING}: beside a running broker; as 10m, or plain milliseconds (default 10m)",
+        help=f"{SETTING}: of an image, beside a running broker; as 10m, or plain milliseconds (default 10m)",
     )
     parser.add_flag("--even-over-limit", "yes to what the staging limit held back")
     parser.add_flag(
         "--even-if-older-metadata",
-        "yes, the source is right although it is behind, or nothing is remembered of how far it was followed",
+        "follow the source although it is older than the last applied metadata, or none is recorded",
     )
     parser.set_defaults(run=act, title="reconcile")
 
 
 def policy_of(arguments: argparse.Namespace) -> Policy:
-    """Return what was said.
+    """Return the policy that the arguments ask for.
 
     Raises:
-        ConfigError: a number does not fit; all of them at once.
+        ConfigError: a number is out of range; all such problems at once.
     """
     policy = Policy(
         delays=DelayPolicy(default_ms=arguments.delay.ms),

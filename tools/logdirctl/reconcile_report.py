@@ -1,4 +1,4 @@
-"""What ``logdirctl reconcile`` prints: each action in its order, and what is refused.
+"""What ``logdirctl reconcile`` prints: the actions, in the order they are done, and the refusals.
 
 Spec: design §6; docs/json.md; attacks A29.
 """
@@ -20,14 +20,14 @@ from tools.cli.report import detail_of
 def report(
     arguments: argparse.Namespace, streams: Streams, result: ReconcileResult, head: str, lines: Sequence[str]
 ) -> Exit:
-    """Print it; return the exit status: refused where nothing may follow or all waits, problems where not all can.
+    """Print the result; return the exit status: refused if nothing may be done, problems if not all can be.
 
     Args:
         arguments: Of the command.
-        streams: Where to.
-        result: What follows, or what was done.
-        head: For people, before the items.
-        lines: For people, behind them.
+        streams: Where to print.
+        result: The actions, planned or done, with their refusals.
+        head: A line for people, before the table.
+        lines: Lines for people, after the table.
     """
     status = Exit.REFUSED if result.is_refused else Exit.DONE if result.is_done else Exit.PROBLEMS
     if answered(arguments, streams, status, result.problems, result):

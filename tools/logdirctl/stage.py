@@ -1,6 +1,6 @@
 """``logdirctl stage``: stage replicas, to be restored or purged later.
 
-Not here: what is staged (``logdir.service.stage``).
+Not here: deciding and staging (``logdir.service.stage``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
     """Add the command to the parser."""
     parser = commands.add_parser(
         "stage",
-        description="Set live replicas of a stopped broker aside. They can be restored until they are purged.",
+        description="Move live replicas of a stopped broker to the work root. They can be restored until purged.",
         epilog="exit status: 0 done, 1 not all was done, 2 usage or configuration, 3 a broker runs, 4 refused",
     )
     add_selector(parser)
@@ -38,9 +38,9 @@ def add_parser(commands: Any) -> None:
     add_source(parser)
     parser.add_flag("--even-if-last", "also the only in-sync replica; it never gets a deadline")
     parser.add_flag(
-        "--even-if-unknown", "also where nothing says whether the cluster assigns it here; it never gets a deadline"
+        "--even-if-unknown", "also where it is not known whether the cluster assigns it here; it never gets a deadline"
     )
-    parser.add_flag("--even-over-limit", "yes to what the staging limit held back")
+    parser.add_flag("--even-over-limit", "also stage what exceeds the staging limit")
     parser.set_defaults(run=act, title="stage")
 
 

@@ -1,4 +1,4 @@
-"""``logdirctl staged ls | restore | adopt | purge | hold | export``: what is staged, and what becomes of it.
+"""``logdirctl staged ls | restore | adopt | purge | hold | export``: list staged replicas, or change them.
 
 Not here: the changes themselves (``staged_change``, ``staged_adopt``).
 
@@ -31,7 +31,7 @@ _ADOPTS = (
 
 
 def add_parser(commands: Any) -> None:
-    """Add the commands to the parser."""
+    """Add ``staged`` and its commands to the parser."""
     group = commands.add_parser(
         "staged",
         description="What was staged: list it, take it back, remove it for good, or keep it from being removed.",
@@ -50,9 +50,9 @@ def add_parser(commands: Any) -> None:
     for name, text, description in (
         ("restore", "take replicas back", "Take replicas of a stopped broker back to where they were."),
         ("adopt", "give the files of a deleted topic to one that was created again", _ADOPTS),
-        ("hold", "keep replicas from being purged", "Take the deadline from what is staged."),
+        ("hold", "keep replicas from being purged", "Remove the deadline of what is staged."),
         ("export", "copy replicas to a place outside the log dirs", "Copy what is staged, verified, elsewhere."),
-        ("purge", "remove for good what is due", "Remove for good what was staged and whose time has come."),
+        ("purge", "remove for good what is due", "Remove for good what is staged and whose deadline has passed."),
     ):
         parser = below.add_parser(
             name,
@@ -72,7 +72,7 @@ def _add_own(parser: Any, name: str) -> None:
         "--name", metavar="NAME", action="append", default=[], help="of several copies this one (name in staged ls)"
     )
     if name == "export":
-        parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to; it must be there")
+        parser.add_argument("-o", "--output", metavar="DIR", required=True, help="where to copy to; it must exist")
     if name == "adopt":
         _add_adopt(parser)
     if name == "restore":
@@ -87,8 +87,8 @@ def _add_own(parser: Any, name: str) -> None:
             "--even-if-assigned",
             "also what is still assigned here, if a live replica of it is in the ISR of another broker",
         )
-        parser.add_flag("--even-if-last", "also what was staged as the only in-sync replica, or with nothing known")
-        parser.add_flag("--even-if-early", "also before its time what an operator staged")
+        parser.add_flag("--even-if-last", "also what was staged as the only in-sync replica, or as not known")
+        parser.add_flag("--even-if-early", "also what an operator staged, before its deadline")
         parser.add_flag("--include-held", "with --even-if-early: also what has no deadline")
         parser.add_argument(
             "--bytes-per-second",

@@ -1,6 +1,6 @@
 """``logdirctl staged adopt``: make staged files the log of a topic that was created again.
 
-Not here: what it does (``logdir.service.adopt``).
+Not here: checking and doing it (``logdir.service.adopt``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.logdirctl.staged_change import next_line, selection_of
 
 
 def _argv_of(arguments: argparse.Namespace) -> str:
-    """Return the own arguments of the command for the next command to type, but the source."""
+    """Return the options that only ``staged adopt`` has, as typed, for the next command to type."""
     words = f" --as {quoted(arguments.as_topic)}"
     words += "".join(f" --with {quoted(path)}" for path in arguments.listings)
     return words + (" --keep" if arguments.keep else "") + delay_words(arguments)

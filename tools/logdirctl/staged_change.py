@@ -1,6 +1,6 @@
 """``logdirctl staged restore | hold | purge | export``: change or copy staged replicas.
 
-Not here: what each does (``logdir.service.restore``, ``hold``, ``purge``, ``export``).
+Not here: planning and doing each (``logdir.service.restore``, ``hold``, ``purge``, ``export``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: s
     Args:
         arguments: Of this command.
         rows: What became of each replica.
-        more: Options of its own, each behind a blank.
+        more: Further options to repeat, each after a blank.
     """
     where = next_argv(arguments)
     if arguments.apply or not is_planned(rows) or has_override(arguments):
@@ -53,7 +53,7 @@ def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: s
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection:
-    """Return which staged replicas are meant."""
+    """Return which staged replicas the arguments select."""
     return Selection(arguments.selector, arguments.disk, tuple(arguments.name))
 
 

@@ -1,6 +1,6 @@
-"""``logdirctl strays``: list what no metadata claims.
+"""``logdirctl strays``: list the replicas that no metadata claims.
 
-Not here: what is listed (``logdir.service.strays``).
+Not here: finding them (``logdir.service.strays``).
 
 Spec: design §4, §6; attacks A1, A2, A20, A27, A43.
 """
@@ -27,8 +27,8 @@ def add_parser(commands: Any) -> None:
         "strays",
         description="List what lies on the disks of one broker and the cluster does not claim, with what is missing "
         "for a proof. Reads only, beside a running broker too.",
-        epilog="exit status: 0 done, 1 a disk could not be read, or something needs a look, 2 usage or "
-        "configuration, 4 the source says nothing about these disks",
+        epilog="exit status: 0 done, 1 a disk could not be read, or a replica needs a look, 2 usage or "
+        "configuration, 4 the source does not cover these disks",
     )
     add_selector(parser, "everything if there is none")
     add_broker(parser)

@@ -1,6 +1,6 @@
-"""``logdirctl uninstall``: everything of ours taken back, so that a stock broker starts on what is left.
+"""``logdirctl uninstall``: remove work roots and start block, so that a stock broker starts on the log dirs.
 
-Not here: what is done, and in which order (``logdir.service.uninstall``).
+Not here: removing them, and in which order (``logdir.service.uninstall``).
 
 Spec: design §2 laws 1, 7, §6, §8.
 """
@@ -34,10 +34,10 @@ def add_parser(commands: Any) -> None:
         epilog="exit status: 0 done, 1 something stays, 2 usage or configuration, 3 a broker runs, 4 refused",
     )
     add_change(parser)
-    parser.add_flag("--restore", "take back what is staged, as far as that can be")
+    parser.add_flag("--restore", "restore what is staged first, as far as that is possible")
     add_source(parser)
     parser.add_flag(
-        "--even-if-unknown", "with --restore: also where nothing says whether the cluster still assigns it here"
+        "--even-if-unknown", "with --restore: also where it is not known whether the cluster still assigns it here"
     )
     parser.set_defaults(run=act, title="uninstall")
 
@@ -57,7 +57,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         found = uninstall.apply(broker, shown, reporter) if arguments.apply else shown
         for line in () if arguments.apply else shown.warnings:
             reporter.warn(line)
-        nothing = () if found.items else ("nothing of ours is there",)
+        nothing = () if found.items else ("nothing of logdird lies in or beside these log dirs",)
         return finish(
             arguments,
             streams,

@@ -1,4 +1,5 @@
-"""Admission of request documents: each is applied once, in order, and only if it is addressed to this node.
+"""Admission of request documents (LeaderAndIsr or StopReplica requests as JSON): each is applied once, in order, and
+only if it is addressed to this node.
 
 (controller epoch, sequence) must rise; an equal or lower pair changes nothing. A document after a gap, or from a new
 controller that did not begin with a FULL request, is applied without the earlier knowledge, and *FULL wanted* is set
@@ -94,7 +95,7 @@ def admit(
     is_full = document.type is RequestType.FULL
     if last_applied is None:
         if not is_full:
-            fix = "the file is missing: only a FULL request is taken"
+            fix = "wait for a FULL request: only such a one is applied without the file"
             found = f"{document.api.value} of type {document.type.name}"
             return Rejected(
                 code=Code.STALE_CONTROLLER_EPOCH,
@@ -184,7 +185,7 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
         expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
     elif document.api is Api.STOP_REPLICA:
         # The request names no replicas: only the broker epoch shows its addressee.
-        expected, fix = f"broker epoch {known}", "it may be meant for another broker; a FULL request comes first"
+        expected, fix = f"broker epoch {known}", "it may be meant for another broker: wait for a FULL request"
     else:
         return None
     return Rejected(
@@ -205,7 +206,7 @@ def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Reject
                     document.path,
                     "no topic id that was staged here as gone",
                     f"{gone}, of {one.place}",
-                    "STALE: an old request, or the id is wanted again; restore or purge what lies there first",
+                    "STALE: an old request, or the id is wanted again: then restore or purge that replica first",
                 ),
             )
     return None

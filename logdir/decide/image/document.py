@@ -1,5 +1,5 @@
-"""Processing of one request document: admitted or refused, merged into the known image, reconciled, and answered as
-KIP-516 asks.
+"""Processing of one request document (a LeaderAndIsr or StopReplica request as JSON): admitted or refused, merged into
+the known image, reconciled, and answered as KIP-516 asks.
 
 Every partition of the document gets an answer. A partition that is refused on this node, or may lie on an unreadable
 disk, is answered STORAGE_ERROR (56). The plan's ``last_applied`` becomes durable when all its actions are done; an
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPlan:
-    """The plan of a document."""
+    """What follows from a request document: its answers, the new image and the actions."""
 
     code: Code
     """The code of the whole request."""
@@ -50,7 +50,7 @@ class DocumentPlan:
     image: Image | None
     """The image after it; unchanged if it was refused or repeated."""
     plan: ReconcilePlan | None
-    """``None`` if there is nothing to do."""
+    """The actions; ``None`` if the document was refused or repeated."""
 
 
 def plan_document(
@@ -67,7 +67,7 @@ def plan_document(
     Args:
         document: The document, just read.
         known: The image from earlier documents; ``None`` after a start.
-        request: The request; its image is ignored.
+        request: The input of the reconcile, not the document; its image is ignored.
         facts: Facts of every configured log dir, in the configured order.
         node_id: Node id of this broker.
         cluster_id: Cluster id of its log dirs.

@@ -92,7 +92,7 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
         found = "the file is missing or cannot be read in one of them"
         fix = f"compare the metadata with the cluster, then {_GOES_ON}"
         if not has_work_roots:
-            found, fix = "a log dir without a work root", "logdirctl init makes them"
+            found, fix = "a log dir without a work root", "logdirctl init makes it"
         return Problem(Why.LAST_APPLIED_UNKNOWN.value, FILE_NAME, expected, found, fix)
     if image.diverged is not None:
         return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
@@ -141,8 +141,8 @@ def until_done(after: ControllerFile, before: ControllerFile | None) -> Controll
     From then on nothing older is applied; a request document may be given again until all of it is done.
 
     Args:
-        after: The record for after the last action (``after_image``, ``admission``).
-        before: The record before.
+        after: The record to make durable after the last action, from ``after_image`` or ``admission``.
+        before: The record as it is now; ``None``: there is none.
     """
     mark = after.requests
     if mark is None or (before is not None and mark == before.requests):

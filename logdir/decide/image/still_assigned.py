@@ -32,7 +32,7 @@ from logdir.reasons import Reason
 _ASSIGNED: Final = frozenset((AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID))
 _NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
 _ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
-"""Assignment states in which the id may still exist, but not on this broker."""
+"""Reasons of a staging that mean: the id may still exist, but not on this broker."""
 _GONE: Final = frozenset((Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED))
 """Evidence at the time of staging that its id was removed."""
 
@@ -86,7 +86,7 @@ class StillAssigned(NamedTuple):
 
     state: Assigned
     why: str
-    """The reason."""
+    """How that is known, or why nothing is known."""
 
 
 class Sharing(Enum):
@@ -210,14 +210,14 @@ def _since(cluster: ClusterState) -> str:
     if cluster.known_offset is not None:
         return f"not known since offset {cluster.known_offset}{why}"
     if cluster.image is not None and not cluster.image.is_dated:
-        return f"nothing says when {cluster.image.origin} was taken{why}"
+        return f"it is not known when {cluster.image.origin} was taken{why}"
     if cluster.image is not None:
         return f"not known since {cluster.image.as_of_ms} (epoch milliseconds){why}"
     return f"not known{why}"
 
 
 def remedy(cluster: ClusterState, otherwise: str) -> str:
-    """Return the fix for an unknown assignment: the one for the source, otherwise ``otherwise``."""
+    """Return the fix for an unknown assignment: that of ``blind``, or else what ``lacks`` names, or ``otherwise``."""
     asked_for = cluster.lacks if cluster.blind is None else cluster.blind.fix
     return asked_for or otherwise
 
@@ -242,7 +242,7 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
     found = _sharing(cluster, replica, birth_ms)
     unread = next((one.blind for one in cluster.beside if one.blind is not None and not one.images), None)
     if unread is not None and found.sharing is Sharing.IN_SYNC_ELSEWHERE:
-        found = Shared(Sharing.UNKNOWN, f"{found.found}, but {unread.path} is not known to say so: {unread.mismatch()}")
+        found = Shared(Sharing.UNKNOWN, f"{found.found}, but {unread.path} may show otherwise: {unread.mismatch()}")
     newer = [one for one in cluster.beside if _end_of(one) >= _end_of(cluster)]
     for one in sorted(newer, key=_end_of):
         beside = _sharing(one, replica, birth_ms)
@@ -291,7 +291,7 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
             found = f"not named {_as_of(newest)}, which is not surely younger than the directory"
             return Shared(Sharing.UNKNOWN, found)
         case _:
-            return Shared(Sharing.UNKNOWN, f"the source says nothing of it ({_as_of(newest)})")
+            return Shared(Sharing.UNKNOWN, f"the source does not cover it ({_as_of(newest)})")
 
 
 def _assigned(image: Image, one: Partition) -> Shared:
@@ -306,7 +306,10 @@ def _assigned(image: Image, one: Partition) -> Shared:
 
 
 def other_in_sync(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other nodes in the ISR; a metadata log also shows which of them are online and have the log dir."""
+    """Return the other nodes in the ISR, without those that are known to be offline.
+
+    Only a metadata log shows whether their log dirs are online, too.
+    """
     if image.source is Source.METADATA_LOG:
         return holders_elsewhere(image, one)
     return tuple(

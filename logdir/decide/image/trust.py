@@ -1,8 +1,8 @@
 """Trust rules: whether an image may be applied to the disks of this broker at all.
 
 Refused: an image of another cluster, one that does not contain this node, one older than ``reconcile.max.metadata.age``
-beside a running broker. Everything is held with an image older than the last applied position, or without such a
-position. If the node runs on another host, nothing is changed.
+beside a running broker. Nothing is changed or purged by an image older than the last applied position, or without such
+a position. If the node runs on another host, nothing is changed.
 
 Not here: the assignment of one replica (``logdir.cluster.assignment``).
 
@@ -53,7 +53,7 @@ class ImageRejection:
 
     problem: Problem
     holds_purges: bool
-    """Whether purges are held as well."""
+    """Whether nothing may be purged, either."""
 
 
 def check_image(
@@ -96,7 +96,7 @@ def _against_cluster(image: Image, facts: Sequence[LogDirFacts]) -> Problem | No
         return Problem(
             Why.SOURCE_CLUSTER_UNKNOWN.value,
             image.origin,
-            "a metadata log that says of which cluster it is",
+            "a metadata log whose cluster is known",
             f"no {beside}",
             fix,
         )
@@ -121,7 +121,7 @@ def _against_node(image: Image) -> Problem | None:
         image.origin,
         expected,
         "neither a registration nor a replica of it",
-        "is the node id right?",
+        "compare node.id with the cluster",
     )
 
 
@@ -138,7 +138,7 @@ def _against_age(image: Image, host_context: HostContext, now_ms: int) -> Proble
         image.origin,
         expected,
         f"{age_ms} ms",
-        "does the broker still follow the metadata log?",
+        "see whether the broker still follows the metadata log",
     )
 
 
@@ -154,8 +154,8 @@ def _against_twin(image: Image, host_context: HostContext) -> Problem | None:
         image.origin,
         f"node {image.node_id} not running elsewhere while no broker runs here",
         f"registered and unfenced with incarnation {incarnation}, not the last one of this host",
-        "was its broker stopped or killed here a moment ago, copy the log again once the cluster has fenced it; else "
-        "these disks are a clone, or were detached from the host it runs on: change nothing here",
+        "if its broker was stopped or killed here a moment ago, copy the log again once the cluster has fenced it; "
+        "otherwise these disks are a clone, or were detached from the host on which it runs: change nothing here",
     )
 
 

@@ -1,6 +1,6 @@
 """Value types of a layout change: the view of a broker's log dirs, and the actions on them.
 
-Not here: deciding the actions (``relayout``), carrying them out (``service.batch.layout_phases``).
+Not here: deciding the actions (``transitions``), carrying them out (``service.batch.layout_phases``).
 
 Spec: design §3.1, §4 (``decide``), §8.
 """
@@ -32,14 +32,14 @@ class Replica(NamedTuple):
 
 
 class LayoutView(NamedTuple):
-    """The view of one log dir."""
+    """What a layout change knows of one log dir."""
 
     log_dir: str
     cluster_id: str | None
     node_id: int | None
-    """The original node id, also of a blocked log dir."""
+    """The node id of its broker, even if a start block replaces it in ``meta.properties``."""
     file: LayoutFile | None
-    """The content of ``layout.json``."""
+    """The content of ``layout.json``; ``None``: there is no such file."""
     replicas: tuple[Replica, ...]
     """All live replicas except ``__cluster_metadata-0``."""
     futures: tuple[tuple[str, int], ...] = ()
@@ -82,7 +82,7 @@ class ToNames:
     """A replica to move back to its topic name, or one already there whose move may have been interrupted."""
 
     ref: ReplicaRef
-    """Its name is known; without an id it lies under its name, whatever its id."""
+    """With its topic; without its id if it lies under its topic name already."""
     path: str
     """Its current path, relative to the log dir, in either layout."""
 
@@ -98,12 +98,12 @@ class ToNames:
 
 
 class SetLayoutState(NamedTuple):
-    """Write ``layout.json``."""
+    """Write a state to ``layout.json`` of a log dir."""
 
     log_dir: str
     state: LayoutState
     for_broker: str | None = None
-    """Only for ``finalize``."""
+    """The broker that reads topic-id directories, as the operator named it; only for ``finalize``."""
 
 
 class SetStartBlock(NamedTuple):

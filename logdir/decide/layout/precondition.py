@@ -1,6 +1,6 @@
 """Preconditions of the layout verbs on a broker's log dirs.
 
-Not here: the actions of a verb (``relayout``).
+Not here: the actions of a verb (``transitions``).
 
 Spec: design §3.1, §7.7, §8; attacks A21, A51.
 """
@@ -26,7 +26,7 @@ def files_of(broker: Sequence[LayoutView]) -> dict[str, LayoutFile]:
 
 
 def require_one_broker(broker: Sequence[LayoutView]) -> None:
-    """Return if all log dirs belong to one broker. Raises ``RefusedError``."""
+    """Require that all log dirs belong to one broker. Raises ``RefusedError`` if not."""
     for seen in broker:
         file, first = seen.file, broker[0]
         if (seen.cluster_id, seen.node_id) != (first.cluster_id, first.node_id):
@@ -52,7 +52,7 @@ def _broker(of: LayoutView | LayoutFile) -> str:
 
 
 def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
-    """Refuse if there are topic-id directories without a ``layout.json`` that explains them (A21)."""
+    """Refuse topic-id directories that no ``layout.json`` explains (A21), unless an operator confirmed them."""
     for seen in broker:
         if seen.file is None and seen.is_under_ids and not confirmed:
             code = Why.LAYOUT_FILE_MISSING.value
@@ -66,7 +66,7 @@ def require_known(broker: Sequence[LayoutView], *, confirmed: bool) -> None:
 
 
 def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
-    """Return if a plan is for this broker. Raises ``RefusedError``."""
+    """Require that a plan is for this broker and all its log dirs. Raises ``RefusedError`` if not."""
     header, first = plan.header, broker[0]
     for what, wanted, found in (
         ("cluster id", header.cluster_id, first.cluster_id),
@@ -79,7 +79,7 @@ def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
                 why=Why.FOREIGN_PLAN,
                 expected=f"{what} {in_words(found)}, this broker's",
                 found=wanted,
-                fix="take the document of this broker; all its log dirs must answer",
+                fix="name the plan document of this broker; if it is that one, all log dirs in it must answer",
             )
 
 
@@ -112,7 +112,7 @@ def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha2
 
 
 def require_broker_named(for_broker: str) -> None:
-    """Return if a text can name a broker. Raises ``RefusedError``."""
+    """Require that a text can name a broker. Raises ``RefusedError`` if not."""
     if for_broker.strip() and for_broker.isprintable() and len(for_broker) <= MAX_BROKER_CHARACTERS:
         return
     raise RefusedError(

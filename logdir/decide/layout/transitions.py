@@ -45,7 +45,7 @@ from logdir.paths import LAYOUT
 from logdir.refusal_slug import Why
 from logdir.replica_ref import TopicIdPartition
 
-_AGAIN = "take the inventory and plan again; the other steps are not held up"
+_AGAIN = "take the inventory and plan again: logdirctl inventory, then logdirctl fleet plan; the other steps go on"
 
 
 def _decision(
@@ -88,9 +88,9 @@ class _Everywhere:
             return RefusedError(
                 path,
                 why=Why.UNEXPECTED_ENTRY,
-                expected="a replica we may touch",
+                expected="a replica that may be changed",
                 found=replica.trouble,
-                fix="held: look at it",
+                fix="it stays as it is: inspect it",
             )
         if (replica.ref.topic, replica.ref.partition) in self.futures:
             return RefusedError(
@@ -98,7 +98,7 @@ class _Everywhere:
                 why=Why.FUTURE_REPLICA_EXISTS,
                 expected="no -future of it on any disk",
                 found="a -future directory",
-                fix="finish or undo the move first",
+                fix="let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again",
             )
         own = 1 if replica.ref.topic_id == topic_id and topic_id is not None else 0
         others = self._with_id[topic_id, replica.ref.partition] - own if topic_id is not None else 0
@@ -110,7 +110,7 @@ class _Everywhere:
                 why=Why.LIVE_REPLICA_EXISTS,
                 expected="one live replica on this broker",
                 found=found,
-                fix="keep the complete one",
+                fix="compare both, and keep the complete one",
             )
         return None
 
@@ -153,7 +153,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
                 why=Why.LAYOUT_PLAN_DIFFERS,
                 expected=f"plan {plan.sha256}",
                 found=file.plan_sha256,
-                fix="an earlier plan is not finished: apply or roll back that one first",
+                fix="finish that plan with logdirctl layout apply, or take it back with logdirctl layout rollback",
             )
     items, refused, finished = _steps(plan, broker)
     unnamed = _without_step(plan, broker)
@@ -185,7 +185,7 @@ def _without_step(plan: PlanDocument, broker: Sequence[LayoutView]) -> list[Refu
             why=Why.NO_PLAN_STEP,
             expected="a step of the plan for this live replica",
             found="no step",
-            fix="it stays under its name; take the inventory and plan again",
+            fix="it stays under its name; plan again: logdirctl inventory, then logdirctl fleet plan",
         )
         for seen in broker
         for replica in seen.replicas
@@ -254,7 +254,7 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
         The state to write, if ``refused`` is empty; otherwise the deviations, and nothing to write.
 
     Raises:
-        RefusedError: no plan is applied, or another one.
+        RefusedError: a log dir is in no state from *applied* to *final*, or bound to another plan.
     """
     require_one_broker(broker)
     require_plan(plan, broker)
@@ -285,7 +285,7 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
                 RefusedError(
                     f"{step.log_dir}/{step.place}",
                     why=Why.LAYOUT_NOT_APPLIED,
-                    expected=f"{step.name}, by its id",
+                    expected=f"{step.name} under its topic id",
                     found="no directory of that name or id",
                     fix=_AGAIN,
                 )
@@ -301,7 +301,7 @@ def verify(plan: PlanDocument, broker: Sequence[LayoutView]) -> Decision:
 def finalize(broker: Sequence[LayoutView], for_broker: str) -> Decision:
     """Decide to lift the start block for a broker that reads topic-id directories.
 
-    ``finalizing`` is durable on every log dir before the start block is lifted, and that before the first is ``final``.
+    Every log dir durably becomes ``finalizing`` before the start block is lifted; only then one becomes ``final``.
 
     Args:
         broker: All its log dirs.

@@ -9,7 +9,7 @@ alone never holds a replica for ever.
 If a boot id repeats, or boot time runs backwards (a machine restored from an older image, a container host with one id
 for ever), only the time beyond everything counted earlier under that id counts.
 
-Not here: the clocks (``clock``), waking up (``scheduler``), other reasons against a purge.
+Not here: the clocks (``clock``), other reasons against a purge (``purge``, ``purge_recheck``).
 
 Spec: design §3.3; attacks A24; KIP-516, ``delete.topic.delay.ms``.
 """
@@ -49,7 +49,7 @@ class DelayPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """The replica may be purged."""
+    """The deadline has passed: the replica may be purged."""
 
     elapsed_ms: int
 
@@ -89,7 +89,7 @@ def check_delay(delay_ms: int, setting: str = SETTING) -> Problem | None:
             setting,
             "milliseconds",
             f"{delay_ms}",
-            f"milliseconds? that is less than 87 s; {delay_ms} seconds are {seconds}",
+            f"milliseconds? that is less than 87 s; if {delay_ms} seconds are meant, set {seconds}",
         )
     return None
 
@@ -142,7 +142,7 @@ def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
 
 
 def _steady(known: Steady | None, now: Instant) -> Steady | None:
-    """Return since when the wall clock has been steady."""
+    """Return since when the wall clock has been steady; ``None``: it is not synchronised."""
     if not now.is_synchronised or now.wall_ms < 0:
         return None
     if known is not None:

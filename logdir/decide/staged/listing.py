@@ -57,8 +57,8 @@ def with_words(
     """Return the refusal of a purge that is not about time, with all overrides that lift it together.
 
     Args:
-        refusal: From ``purge_recheck.against_purge``; ``None`` if it has none.
-        look: The current knowledge.
+        refusal: From ``purge_recheck.against_purge``; ``None``: there is none.
+        look: What is known about the cluster now.
         item: The replica.
         marker: Its marker, just read.
         known: Index of the replicas of every log dir.
@@ -76,10 +76,10 @@ def with_words(
     if words is None:
         return refusal, ""
     if refusal is None:
-        return None, f"{words}, to purge it for good"
+        return None, f"add {words} to purge it for good"
     # Other refusals already name all overrides; that of an assigned replica names those of its assignment only.
     if refusal.why is Why.STILL_ASSIGNED:
-        return replace(refusal, problem=refusal.problem._replace(fix=f"{words}, to purge it for good")), ""
+        return replace(refusal, problem=refusal.problem._replace(fix=f"add {words} to purge it for good")), ""
     return refusal, ""
 
 
@@ -93,11 +93,11 @@ def early_words(
     if refusal is None or refusal.why is not Why.STILL_ASSIGNED or not may_go_early(marker):
         return ""
     words = overrides_for(look, item, known, "--even-if-early")
-    return "" if words is None else f"before its deadline say {words}"
+    return "" if words is None else f"before its deadline add {words}"
 
 
 def reason_of(item: StagedReplica, refusal: Refusal) -> str:
-    """Return why a staged replica is not purged; another file that is the cause is named."""
+    """Return why a staged replica is not purged, with the path of the cause if that is another file."""
     problem = refusal.problem
     is_own = problem.path in (item.place, f"{refusal.log_dir}/{refusal.path}")
     return problem.reason() if is_own else f"{problem.path}: {problem.reason()}"

@@ -39,11 +39,11 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
             *where,
             Why.FOREIGN_MARKER,
             f"a marker of inode {item.inode}",
-            f"{marker.birth_inode}: it was copied",
+            f"inode {marker.birth_inode}: the directory was copied",
             BY_HAND,
         )
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.INCOMING, "a staged or captured replica", "a replica that is incoming")
+        return refuse(*where, Why.INCOMING, "a staged or captured replica", "an incoming replica")
     if marker.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     topic_id = item.ref.topic_id

@@ -35,7 +35,7 @@ from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
 MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
-"""What a quiet disk frees in about a second, however much it is asked to."""
+"""The most that is claimed at a time: about what a quiet disk frees in a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class PurgeRequest:
 
     now: Instant
     heartbeats: Mapping[str, Heartbeat | None]
-    """By log dir; ``None`` if missing or unreadable."""
+    """The heartbeat of each work root, by log dir; ``None`` if missing or unreadable."""
     is_early: bool = False
     """Whether to purge operator-staged replicas before their deadline."""
     includes_held: bool = False
@@ -89,7 +89,7 @@ class PurgePlan:
 
 
 class PurgeCost(NamedTuple):
-    """Space and files that a removal frees."""
+    """What a removal frees: partitions, bytes and files."""
 
     partitions: int
     size_bytes: int
@@ -166,14 +166,14 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
     if (quarantined := refuse_quarantined(*where, request.quarantined.get(item.log_dir))) is not None:
         return quarantined
     if item.kind is Kind.INCOMING:
-        return refuse(*where, Why.INCOMING, "something staged", "a copy on its way in")
+        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy")
     if item.kind is Kind.PURGING:
         return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.INCOMING, "something staged", "a copy on its way in")
+        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy")
 
     def purge(why: str) -> Purge | Refusal:
         # Law 1, "look again before the last step": a passed deadline alone is not enough.
@@ -195,7 +195,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
             words = _words(request, item, known, "--even-if-early") if was_operator else None
             fix = "wait" if words is None else f"wait, or add {words}"
             if not was_operator:
-                fix = "wait: only what an operator staged may go early"
+                fix = "wait: only a replica that an operator staged may be purged before its deadline"
             return refuse(*where, Why.NOT_DUE, "a deadline that has passed", "a deadline to come", fix)
         case Held(why=why):
             if marker.delay_ms is None and request.is_early and request.includes_held:
@@ -204,11 +204,15 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
                 return purge("before its deadline: an operator requests it")
             if marker.delay_ms is not None:
                 return refuse(
-                    *where, Why.DEADLINE_UNKNOWN, "a deadline that has passed", why, "logdirctl init recreates it"
+                    *where,
+                    Why.DEADLINE_UNKNOWN,
+                    "a deadline that has passed",
+                    why,
+                    "logdirctl init writes the heartbeat again",
                 )
             words = _words(request, item, known, "--even-if-early --include-held")
             gate = against_purge(request.look, item, known) if words is None else None
-            fix = f"{words}, to purge it for good"
+            fix = f"add {words} to purge it for good"
             return gate or refuse(*where, Why.NO_DEADLINE, "a deadline that has passed", why, fix)
 
 
@@ -220,8 +224,8 @@ def overrides_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, 
     """Return the overrides that together lift a refusal; ``None`` if there are none.
 
     Args:
-        look: The current knowledge.
-        item: The named replica.
+        look: What is known about the cluster now.
+        item: The replica, named by the operator.
         known: Index of the replicas of every log dir.
         flags: The overrides that lift its deadline.
     """
@@ -233,7 +237,7 @@ def overrides_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, 
 
 
 def may_go_early(marker: ReplicaMarker) -> bool:
-    """Whether an operator staged it, so that an operator may purge it before its deadline."""
+    """Whether an operator staged the replica of a marker, so that an operator may purge it before its deadline."""
     return marker.reason is Reason.OPERATOR and _proof(marker) in (Proof.OPERATOR, Proof.IN_SYNC_ELSEWHERE)
 
 

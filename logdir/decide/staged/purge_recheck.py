@@ -53,10 +53,10 @@ class PurgeRecheck:
     aged: Image | None = None
     """An image that is only too old to prove anything; replicas assigned by it are still kept."""
     latest: tuple[Image, ...] = ()
-    """Logs to their end, including the broker's own; they may not all be committed, and can only keep a replica."""
+    """Images of metadata logs to their ends, which may not be committed: these can only keep a replica."""
     last_applied: ControllerFile | None
     held: Problem | None = None
-    """Why all purges are held, from ``trust.check_image``."""
+    """Why nothing may be purged at all, from ``trust.check_image``."""
     blind: Problem | None = None
     """Why there is no image although one is expected: only replicas that the operator names are purged."""
     is_named: bool = False
@@ -71,8 +71,8 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     """Return why a staged replica may not be purged although its deadline has passed; ``None`` if it may.
 
     Args:
-        look: The current knowledge.
-        item: The replica with its marker just read; one without a marker is held anyway.
+        look: What is known about the cluster now.
+        item: The replica with its marker just read; one without a usable marker is not purged anyway (``purge``).
         known: Index of the replicas of every configured log dir.
     """
     where = item.log_dir, f"{DELETING}/{item.name}"
@@ -96,7 +96,7 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
                 Why.ASSIGNED_HERE,
                 "an id that is not assigned here",
                 "the cluster assigns it here again",
-                "logdirctl staged restore",
+                "logdirctl staged restore takes it back",
             )
     elif marker.reason not in HAS_A_TWIN:
         for image in (*images, *_beyond(images, look.latest)):
@@ -104,14 +104,16 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
                 return refusal
     if marker.reason is Reason.ABSENT and (look.last_applied is None or look.last_applied.is_full_wanted):
         expected = "a FULL request after the last gap"
-        return refuse(*where, Why.NO_EVIDENCE, expected, "FULL wanted: one may have been missed", "wait for it")
+        return refuse(
+            *where, Why.NO_EVIDENCE, expected, "none: a request may have been missed", "wait for a FULL request"
+        )
     if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
         return _against_old_evidence(look.image, item, marker.staged_at_ms)
     return None
 
 
 def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
-    """Return the own logs that continue after the committed part of the images."""
+    """Return those of ``latest`` that reach beyond the committed part of the metadata logs in ``images``."""
     known = max((image.offset for image in images if image.source is Source.METADATA_LOG), default=-1)
     return [image for image in latest if image.offset > known]
 
@@ -159,7 +161,7 @@ def _was_assigned(marker: ReplicaMarker) -> bool:
 def _against_blind(
     look: PurgeRecheck, blind: Problem, item: StagedReplica, marker: ReplicaMarker, known: ReplicaIndex
 ) -> Refusal:
-    """Return the refusal of a purge without cluster metadata, with the override that lifts it, if any."""
+    """Return the refusal of a purge without cluster metadata; its fix names the override that lifts it, if any."""
     where = item.log_dir, f"{DELETING}/{item.name}"
     if _was_assigned(marker):
         return _against_silence(*where)
@@ -179,7 +181,10 @@ def _against_silence(log_dir: str, path: str, images: Sequence[Image] = ()) -> R
         found = (
             f"metadata that does not show it, and is not {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
         )
-        fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
+        fix = (
+            "start the broker, which continues its metadata log, or name newer metadata with --from; then run "
+            "logdirctl staged purge again"
+        )
     return refuse(log_dir, path, Why.STILL_ASSIGNED, expected, found, fix)
 
 
@@ -210,7 +215,7 @@ def _against_assigned(
     if not _was_assigned(marker):
         expected = "a live replica of it in the ISR of another broker"
     found = "still assigned here"
-    fix = "start the broker until its replica is in the ISR, and ask again with newer metadata"
+    fix = "start the broker until its replica is in the ISR, and run logdirctl staged purge again with newer metadata"
     if elsewhere:
         found += f", in the ISR of node {', '.join(map(str, elsewhere))}"
         fix += ", or add --even-if-assigned" if _was_assigned(marker) else ""
@@ -232,24 +237,25 @@ def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     one = assignment_in(image, item.ref).partition
     if one is None or is_held_elsewhere(image, one):
         return None
-    return refuse_last_copy(item.log_dir, f"{DELETING}/{item.name}", "logdirctl staged hold")
+    return refuse_last_copy(item.log_dir, f"{DELETING}/{item.name}", "logdirctl staged hold keeps it")
 
 
 def _against_old_evidence(image: Image | None, item: StagedReplica, staged_at_ms: int) -> Refusal | None:
     where = item.log_dir, f"{DELETING}/{item.name}"
     expected = (
-        f"metadata that shows it gone, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
+        f"metadata that shows its removal, and is more than {YOUNGER_BY_MS // MINUTE_MS} minutes newer than its staging"
     )
-    fix = "start the broker, which goes on with its log, or name newer metadata with --from; then ask again"
+    fix = (
+        "start the broker, which continues its metadata log, or name newer metadata with --from; then run "
+        "logdirctl staged purge again"
+    )
     if image is None:
         return refuse(*where, Why.NO_EVIDENCE, expected, "no metadata that may be used", fix)
     assignment = assignment_in(image, item.ref)
     if isinstance(assignment.evidence, Unknown):
-        return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that says nothing of it", fix)
+        return refuse(*where, Why.NO_EVIDENCE, expected, "metadata that does not cover it", fix)
     if not image.is_dated:
-        return refuse(
-            *where, Why.NO_EVIDENCE, expected, f"{image.origin}, of which nothing says when it was taken", fix
-        )
+        return refuse(*where, Why.NO_EVIDENCE, expected, f"{image.origin}, whose age is not known", fix)
     age_ms = image.as_of_ms - staged_at_ms
     if age_ms > YOUNGER_BY_MS:
         return None

@@ -113,7 +113,7 @@ class RestorePlan:
 
 
 def restore_kind_of(assigned: Assigned) -> RestoreKind:
-    """Return the best possible restore kind of a staged replica; without knowledge a rename is no promise."""
+    """Return the best restore kind of a staged replica; if its assignment is not known, a rename may be refused."""
     match assigned:
         case Assigned.HERE | Assigned.UNKNOWN:
             return RestoreKind.RENAME
@@ -141,10 +141,10 @@ def plan_restore(request: RestoreRequest, facts: Sequence[LogDirFacts]) -> Resto
     for log_dir, name in selected:
         found = by_place.get((log_dir, name))
         if found is None:
-            missing = "no such directory; look for it in the other log dirs"
+            missing = "no such directory"
             where = _where(log_dir, name)
             decided: Restore | Refusal | None = _against_disks(facts, *where) or refuse(
-                *where, Why.NOT_FOUND, "something staged", missing
+                *where, Why.NOT_FOUND, "a staged replica", missing, "logdirctl staged ls lists those of every log dir"
             )
         else:
             decided = _decide(request, facts, known, *found)
@@ -168,7 +168,7 @@ def _at_place(places: Mapping[tuple[str, str], str], refusal: Refusal) -> Refusa
 
 
 def _without_rivals(actions: Sequence[Restore], refusals: Sequence[Refusal]) -> RestorePlan:
-    """Refuse all actions that would give the same name, or the same id and partition."""
+    """Refuse all actions that would restore two replicas of one name, or of one id and partition."""
     claims: dict[tuple[str | TopicId, int], list[Restore]] = {}
     for action in actions:
         for key in _claimed(action.marker):
@@ -199,7 +199,13 @@ def _decide(
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
         return quarantined
     if item.kind is Kind.PURGING:
-        return refuse(*where, Why.PURGING, "something staged", "its removal has begun: parts of it are gone")
+        return refuse(
+            *where,
+            Why.PURGING,
+            "a staged replica",
+            "its removal has begun: parts of it are gone",
+            "logdirctl staged purge finishes it",
+        )
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
@@ -224,7 +230,7 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Ref
                 Why.LOG_DIR_UNREADABLE,
                 "every configured log dir readable: one of them may hold it live",
                 f"{other.problem.path}: {other.problem.found}",
-                "mount or repair it first",
+                f"mount or repair {other.log_dir} first",
             )
     return None
 
@@ -234,7 +240,7 @@ def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
     if (foreign := refuse_foreign(one, item, marker)) is not None:
         return foreign
     if _may_be_cut(marker):
-        found = f"{marker.topic}, where Kafka may have cut the name of {marker.path}"
+        found = f"{marker.topic}, which Kafka may have cut in the name {marker.path}"
         fix = "logdirctl staged adopt gives it to a re-created topic, or logdirctl staged export copies it"
         return refuse(*where, Why.TOPIC_NAME_UNKNOWN, "the whole name of its topic", found, fix)
     path = live_path(marker)
@@ -243,7 +249,7 @@ def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
         return refuse(*where, Why.FOREIGN_MARKER, expected, marker.path, BY_HAND)
     if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
         found = f"a path of the other layout, {path}"
-        fix = "it is restored once live replicas lie as it did: logdirctl layout rollback takes them to topic names"
+        fix = "logdirctl layout rollback takes the live replicas to topic names: restore it after that"
         if "/" in path:
             fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
         return refuse(*where, Why.LAYOUT_DIFFERS, f"the layout of the log dir, {one.layout}", found, fix)
@@ -277,7 +283,7 @@ def live_path(marker: ReplicaMarker) -> str | None:
 
 
 def _may_be_cut(marker: ReplicaMarker) -> bool:
-    """Whether its topic may only be the part of the name that Kafka left when it cut the name."""
+    """Whether the topic in a marker may be only a part, because Kafka cut the name of the directory."""
     parts = parse_partition_dir(marker.path)
     return parts is not None and parts.is_truncated and marker.topic == parts.topic
 
@@ -312,7 +318,9 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     coming = known.staged(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)
-        return refuse(*where, Why.INCOMING, "no incoming copy of it", found, "finish or undo that move")
+        return refuse(
+            *where, Why.INCOMING, "no incoming copy of it", found, "finish the capture or adoption that makes the copy"
+        )
     return None
 
 

@@ -44,7 +44,7 @@ def hold_what_is_wanted(
         image: Any usable image.
         facts: Facts of every log dir.
         usable: Log dirs that may be changed.
-        refusals: Gets the replicas that are assigned here and have no deadline to lose.
+        refusals: Gets the refusals of replicas that are assigned here and have no deadline to lose, or cannot lose it.
     """
     wanted = [
         (item, evidence)
@@ -66,7 +66,12 @@ def hold_what_is_wanted(
 
 
 def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[ReplicaKey]) -> dict[ReplicaKey, list[Replica]]:
-    """Return the live replicas of each of these names or ids, if there are any."""
+    """Return the live replicas by name and by id; keys of which there is none are left out.
+
+    Args:
+        facts: Facts of every log dir.
+        keys: The names and ids to look for, each with its partition.
+    """
     found: dict[ReplicaKey, list[Replica]] = {}
     for one in facts:
         for replica in one.replicas:

@@ -50,7 +50,7 @@ class NewDirectory:
         """Its final name, without any link."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Create a file, durably.
+        """Create a file with this content in the new directory, durably.
 
         Raises:
             DiskError: the file did not read back as written.
@@ -121,8 +121,8 @@ class NewDirectory:
             raise DiskError(
                 f"{self._directory.path}/{name}",
                 expected=f"{size} bytes of SHA-256 {wanted}",
-                found=f"{found} bytes of {digest.hexdigest()}",
-                fix="do not trust that disk; name another place",
+                found=f"{found} bytes of SHA-256 {digest.hexdigest()}",
+                fix="do not trust the disk of the destination; name a destination on another disk",
             )
 
 
@@ -201,7 +201,7 @@ def _place(destination: str, places: tuple[KeptFree, ...]) -> tuple[str, str]:
             why=Why.OUTPUT_INVALID,
             expected="a parent directory",
             found=error.strerror or error,
-            fix="make it first",
+            fix="create the parent directory first",
         ) from error
     require_outside_of(destination, places)
     return parent, name
@@ -213,7 +213,7 @@ def _taken(destination: str) -> RefusedError:
         why=Why.OUTPUT_EXISTS,
         expected="a name that is free",
         found="an entry of that name",
-        fix="nothing is ever replaced; name another",
+        fix="nothing is ever replaced; name another destination",
     )
 
 

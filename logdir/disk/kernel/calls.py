@@ -102,7 +102,7 @@ class Directory(Protocol):
         """Return if this process may make and remove entries here.
 
         Raises:
-            OSError: ``EROFS``, ``EACCES``.
+            OSError: ``EROFS``: the file system is mounted read-only; ``EACCES``: a permission is missing.
         """
 
     def read(self, name: str, limit: int) -> bytes:

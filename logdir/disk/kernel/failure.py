@@ -106,14 +106,14 @@ def full_disk(path: str, error: OSError, fix: str = _MAKE_ROOM) -> DiskFullError
     Args:
         path: The entry that was to be written.
         error: An error for which ``is_full`` is true.
-        fix: The fix for the message, if the entry is not unchanged.
+        fix: The fix for the message; needed where the entry is not unchanged, as the default text promises.
     """
     return DiskFullError(path, expected="free space on its disk", found=error.strerror or error, fix=fix)
 
 
 @contextmanager
 def recording(directory: Directory, name: str) -> Iterator[None]:
-    """Translate errors of writing one of our own files, as ``calling`` does, and a full disk as well.
+    """Turn an ``OSError`` of the body, which writes the file ``name`` of ours, into an error of a sick or full disk.
 
     Raises:
         DiskFullError: the disk is full; the file is unchanged.
@@ -131,7 +131,7 @@ def recording(directory: Directory, name: str) -> Iterator[None]:
 
 @contextmanager
 def calling(directory: Directory) -> Iterator[None]:
-    """Turn an error that means a sick disk into ``ReadOnlyDiskError``; other errors pass unchanged.
+    """Turn an ``OSError`` of the body that means a sick disk into ``ReadOnlyDiskError``; other errors pass unchanged.
 
     Raises:
         ReadOnlyDiskError: the disk is sick.
@@ -146,7 +146,7 @@ def calling(directory: Directory) -> Iterator[None]:
 
 
 def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDiskError:
-    """Return the ``ReadOnlyDiskError`` that ends all writing to a disk."""
+    """Return the ``ReadOnlyDiskError`` that ends all writing to a disk; ``expected``: what should have succeeded."""
     return ReadOnlyDiskError(
         directory.path,
         expected=expected,
@@ -229,7 +229,7 @@ def spares(directory: Directory) -> tuple[str, ...]:
 
 
 def give_up_reserve(work: Directory) -> bool:
-    """Truncate the reserve; return whether there was one."""
+    """Free the reserve by truncating its file; return whether that freed any bytes."""
     try:
         if work.stat(RESERVE).size_bytes == 0:
             return False
@@ -240,7 +240,7 @@ def give_up_reserve(work: Directory) -> bool:
 
 
 def trouble(path: str, error: LogDirError | OSError) -> Problem:
-    """Return the problem that makes recovery leave an entry unchanged.
+    """Return, as a problem to report, why recovery leaves an entry unchanged.
 
     Args:
         path: Absolute path of the entry; an error of ours carries its own path, which is used instead.
@@ -260,7 +260,7 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
 
 
 def as_disk_error(path: str, error: OSError) -> DiskError:
-    """Convert an ``OSError`` to a ``DiskError``."""
+    """Convert an ``OSError`` to the ``DiskError`` that fits its errno; a path in it outside ``path`` counts."""
     found = error.strerror or str(error)
     if (something_else := not_a_file(error)) is not None:
         return something_else
@@ -268,7 +268,7 @@ def as_disk_error(path: str, error: OSError) -> DiskError:
     if isinstance(at, str) and at.startswith("/") and not f"{at}/".startswith(f"{path}/"):
         path = at  # The error may be about another disk, or about one of several.
     if is_denied(error):
-        return no_permission(path, error, "permission to do it")
+        return no_permission(path, error, "the permission that this call needs")
     if is_full(error):
         return full_disk(path, error)
     if is_read_only(error):

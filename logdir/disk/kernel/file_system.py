@@ -40,5 +40,5 @@ def require_supported_fs(path: str, fs_type: str | None, *, unsupported_fs: bool
             why=Why.UNSUPPORTED_FILE_SYSTEM,
             expected=f"one of the file systems {', '.join(SUPPORTED)}",
             found=fs_type or "a file system of unknown type",
-            fix="it is read-only to us; --even-on-unsupported-fs changes that at your own risk",
+            fix="logdird only reads there; logdirctl init --even-on-unsupported-fs allows changes, at your own risk",
         )

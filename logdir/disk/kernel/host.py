@@ -33,7 +33,7 @@ _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Call(NamedTuple):
-    """One call that changes a disk or makes it durable, as passed to an observer before the call."""
+    """A call that changes a disk or makes it durable, as an observer gets it before; ``to``: the new path, if any."""
 
     name: str
     path: str

@@ -17,7 +17,7 @@ def end_with_starter(starter: int) -> None:
     """Make the kernel kill this process when the process that started it ends.
 
     Args:
-        starter: Process id of the starter, which may have ended already.
+        starter: Process id of the process that started this one; if it has ended already, this process exits at once.
     """
     _LIBC.prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != starter:

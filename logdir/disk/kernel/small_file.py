@@ -79,9 +79,9 @@ def replace_file(
             raise RefusedError(
                 f"{directory.path}/{name}",
                 why=Why.CHANGED,
-                expected="the bytes the plan was made from",
+                expected="the bytes that it had when its change was decided",
                 found=_shown(found),
-                fix="plan again",
+                fix="the file stays as it is; run the command again",
             )
         if found is not None:
             owner = directory.stat(name).owner
@@ -96,6 +96,7 @@ def replace_file(
                 why=Why.READ_BACK_DIFFERS,
                 expected="the bytes just written",
                 found="bytes that differ",
+                fix="nothing was replaced; check the kernel log: the disk may fail",
             )
         if found is not None and keep:
             _clear(directory, name + KEPT)
@@ -136,7 +137,11 @@ def _clear(directory: Directory, name: str) -> bool:
         return False
     if found.type is not Type.FILE:
         raise RefusedError(
-            f"{directory.path}/{name}", why=Why.WRONG_FILE_TYPE, expected="a regular file", found=found.type.value
+            f"{directory.path}/{name}",
+            why=Why.WRONG_FILE_TYPE,
+            expected="a regular file",
+            found=found.type.value,
+            fix="inspect it, and move it away",
         )
     directory.unlink(name)
     return True

@@ -21,7 +21,7 @@ _COUNTERS = 10_000
 
 
 def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None], marks: frozenset[str] = MARKS) -> str:
-    """Claim the first free name, counting up a suffix.
+    """Claim the first free name under ``deleting/`` or ``incoming/``: its counter goes up until the name is free.
 
     Args:
         directory: The open directory, ``deleting/`` or ``incoming/``.
@@ -61,8 +61,8 @@ def free_name(directory: Directory, parts: WorkDir, claim: Callable[[str], None]
         directory.path,
         why=Why.NO_FREE_NAME,
         expected="a free name",
-        found=f"{_COUNTERS} taken",
-        fix="purge what is staged",
+        found=f"{_COUNTERS} names of one replica, all taken",
+        fix="purge what is staged of that replica: logdirctl staged purge",
     )
 
 

@@ -35,7 +35,7 @@ def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints
 
 
 def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
-    """Write the entries of a marker back into the files; a file that already has its entry is not written.
+    """Write the entries kept in a marker back into the checkpoint files; a file that has its entry is not written.
 
     Without the log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
 
@@ -52,7 +52,7 @@ def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
 
 
 def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
-    """Remove the entries of a partition from the files.
+    """Remove a partition's entries from the checkpoint files of a log dir.
 
     Raises:
         FormatError: a file is malformed.
@@ -64,7 +64,7 @@ def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
 
 
 def set_entries(open_dir: OpenLogDir, partition: TopicPartition, checkpoints: Checkpoints) -> None:
-    """Set a partition's entries to exactly these; a missing value removes the entry from its file.
+    """Set a partition's entries in the checkpoint files to exactly these; a missing value removes the entry.
 
     Raises:
         FormatError: a file is malformed.

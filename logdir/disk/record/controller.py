@@ -23,7 +23,7 @@ from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[ControllerFile | None, ...]:
-    """Return the record of each work root, for ``decide.image.position.highest``.
+    """Return what each work root records as last applied, for ``decide.image.position.highest``.
 
     Args:
         open_dirs: All log dirs of the broker.
@@ -94,7 +94,7 @@ def begin(open_dir: OpenLogDir) -> None:
                 f"{open_dir.work.path}/{FILE_NAME}",
                 why=Why.RECORD_EXISTS,
                 expected="a new work root",
-                found="a record of it",
+                found="a record of the last applied metadata",
             )
         if open_dir.node_id is None:
             raise RefusedError(

@@ -41,7 +41,10 @@ def map_os_errors(one: LogDirTop) -> Iterator[None]:
         if is_full(error):
             raise full_disk(one.log_dir, error) from error
         raise DiskError(
-            one.log_dir, expected="a call that succeeds", found=error.strerror or error, fix="see why, then try again"
+            one.log_dir,
+            expected="a call that succeeds",
+            found=error.strerror or error,
+            fix="remove the cause, then repeat the command",
         ) from error
 
 

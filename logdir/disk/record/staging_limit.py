@@ -22,7 +22,7 @@ from logdir.refusal_slug import Why
 
 
 def read_records(open_dirs: Sequence[OpenLogDir]) -> tuple[tuple[Count, ...] | None, ...]:
-    """Return the record of each work root, for ``decide.staging_limit.highest``.
+    """Return what each work root records as staged, for ``decide.staging_limit.highest``.
 
     Args:
         open_dirs: All log dirs of the broker.
@@ -85,7 +85,7 @@ def begin(open_dir: OpenLogDir) -> None:
                 f"{open_dir.work.path}/{FILE_NAME}",
                 why=Why.RECORD_EXISTS,
                 expected="a new work root",
-                found="a record of it",
+                found="a record of what was staged",
             )
         data = staging_limit_file.render(())
         replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

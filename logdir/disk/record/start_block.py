@@ -49,7 +49,7 @@ and take it back with `logdirctl layout rollback`, which lifts the start block.
 
 
 class StartBlockState(Enum):
-    """The common state of all log dirs of a broker."""
+    """Whether all, some or none of the log dirs of a broker are blocked."""
 
     SET = "set"
     PARTIAL = "partial"
@@ -58,7 +58,7 @@ class StartBlockState(Enum):
 
 
 class _Found(NamedTuple):
-    """The state of one log dir."""
+    """What one log dir has of a start block."""
 
     data: bytes
     """The bytes of ``meta.properties``."""
@@ -85,7 +85,7 @@ def true_properties(top: Directory) -> bytes | None:
 
 
 def state(tops: Iterable[LogDirTop]) -> StartBlockState:
-    """Return the common state of the log dirs of a broker.
+    """Return whether all, some or none of the log dirs of a broker are blocked.
 
     Args:
         tops: All log dirs of the broker; each is only read.
@@ -173,7 +173,11 @@ def _change(open_dir: OpenLogDir, found: _Found) -> _Change | None:
         has_file = read_file(open_dir.top, FILE_NAME) if found.has_file else None
     if mtime_ns < 0:
         raise RefusedError(
-            path, why=Why.FILE_TIME_INVALID, expected="a time of change since 1970", found=mtime_ns, fix="touch it"
+            path,
+            why=Why.FILE_TIME_INVALID,
+            expected="a time of change since 1970",
+            found=mtime_ns,
+            fix="touch the file",
         )
     node_id = meta_properties.parse(found.data, path).node_id
     return _Change(start_block_file.blocked(found.data, path), StartBlockFile(found.data, mtime_ns, node_id), has_file)
@@ -192,7 +196,9 @@ def _look(top: Directory) -> _Found:
             f"put that into {META_PROPERTIES}",
         )
     if data is None:
-        raise NotFormattedError(path, expected=META_PROPERTIES, found="no such file", fix="is the right disk mounted?")
+        raise NotFormattedError(
+            path, expected=META_PROPERTIES, found="no such file", fix="check that the right disk is mounted"
+        )
     is_blocked = start_block_file.is_blocked(data, path)
     if not is_blocked:
         # Its content does not matter: meta.properties itself holds the original bytes.
@@ -208,7 +214,7 @@ def _look(top: Directory) -> _Found:
     if start_block_file.blocked(file.original, path) != data:
         raise StateError(
             path,
-            expected=f"what {FILE_NAME} says, but for the node id",
+            expected=f"the bytes kept in {FILE_NAME}, but for the node id",
             found="a file that was changed since it was blocked",
             fix=f"restore the meta.properties of before the start block from its backup, then move {FILE_NAME} away",
         )
@@ -217,7 +223,7 @@ def _look(top: Directory) -> _Found:
 
 @contextmanager
 def _map_os_errors(open_dir: OpenLogDir) -> Iterator[None]:
-    """Translate an ``OSError`` of the body."""
+    """Turn an ``OSError`` of the body into a ``DiskError`` that names the log dir."""
     try:
         with calling(open_dir.top):
             yield
@@ -262,7 +268,7 @@ def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: byt
     top, path = open_dir.top, f"{open_dir.log_dir}/{META_PROPERTIES}"
     if read_file(top, META_PROPERTIES) != before:
         raise RefusedError(
-            path, why=Why.CHANGED, expected="the bytes just read", found="bytes that changed", fix="try again"
+            path, why=Why.CHANGED, expected="the bytes just read", found="bytes that changed", fix="repeat the command"
         )
     owner = top.stat(META_PROPERTIES).owner
     _remove(top, _NEW)
@@ -283,6 +289,7 @@ def _put(open_dir: OpenLogDir, data: bytes, mtime_ns: int | None, *, before: byt
             why=Why.READ_BACK_DIFFERS,
             expected="the bytes just written",
             found="bytes that differ",
+            fix="meta.properties is as it was; check the kernel log: the disk may fail",
         )
     top.replace(_NEW, META_PROPERTIES)
     with syncing(top):

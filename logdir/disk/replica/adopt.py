@@ -100,8 +100,8 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
         open_dirs: Every log dir of the broker, this one among them; its broker is stopped and every lock held.
 
     Returns:
-        Its outcome. Done: ``place`` is the live name. Undone: the re-created replica and the rescued files are
-        unchanged.
+        The outcome of the item. Done: ``place`` is the live name. Undone: the re-created replica and the rescued files
+        are unchanged.
 
     Raises:
         ReadOnlyDiskError: a sync failed, a disk is sick, or undoing failed; ``recover_adoptions`` finishes it.
@@ -143,7 +143,7 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
         raise RefusedError(
             where,
             why=Why.RESTORE_KIND_DIFFERS,
-            expected="a topic with another id",
+            expected="a topic with another id than the staged files",
             found="the same id",
             fix="logdirctl staged restore renames it back",
         )
@@ -159,7 +159,7 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             where,
             why=Why.RESTORE_KIND_DIFFERS,
             expected="a log that is all local",
-            found="one of which a part was in remote storage",
+            found="a log of which a part was in remote storage",
         )
     live = []
     for other in open_dirs:
@@ -185,12 +185,16 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             why=Why.LIVE_REPLICA_MISSING,
             expected=expected,
             found=found,
-            fix="make the topic again, start its broker once",
+            fix="start the broker until it has made its replica of the re-created topic, stop it, then try again",
         )
     with item.present.top.open(item.path) as directory:
         if (found_id := _id_in(directory)) != item.topic_id:
             raise RefusedError(
-                directory.path, why=Why.CHANGED, expected=f"id {item.topic_id}", found=found_id, fix="plan again"
+                directory.path,
+                why=Why.CHANGED,
+                expected=f"id {item.topic_id}",
+                found=found_id,
+                fix="run logdirctl staged adopt again",
             )
     # A malformed checkpoint file must be found before anything is renamed.
     for other in {one.log_dir: one for one in (open_dir, item.present)}.values():
@@ -219,7 +223,7 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
 
 
 def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
-    """Return the name, under ``incoming/``, of a new directory with the content of the future live replica."""
+    """Create a directory under ``incoming/`` with the content of the future live replica; return its name."""
     parts = WorkDir(item.topic_id, None, item.marker.partition, 1, "")
     with open_dir.deleting.open(item.name) as rescued:
         found = require_marker(open_dir, rescued)
@@ -228,9 +232,9 @@ def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
             raise RefusedError(
                 rescued.path,
                 why=Why.CHANGED,
-                expected="the marker this was decided on",
+                expected="the marker on which the adoption was decided",
                 found="a marker that changed",
-                fix="plan again",
+                fix="run logdirctl staged adopt again",
             )
         names = require_plain(rescued)
         # The broker that opens it never closed it cleanly, and would trust indexes full of zeros (kafka-behaviour
@@ -310,9 +314,9 @@ def withdraw(open_dir: OpenLogDir, ready: str) -> None:
             raise RefusedError(
                 f"{directory.path}/{last[0]}",
                 why=Why.LAST_COPY,
-                expected="another name in deleting/",
-                found="no other name of the file",
-                fix="inspect the directory",
+                expected="another hard link of the file, under deleting/",
+                found="no other hard link",
+                fix="inspect its directory: the file may be the last copy",
             )
     begun = render_work_dir(parts._replace(mark=""))
     rename(open_dir, open_dir.incoming, ready, open_dir.incoming, begun)
@@ -370,9 +374,9 @@ def _put_back(item: AdoptItem, place: str, marker: ReplicaMarker, why: LogDirErr
     if outcome.result is not Result.DONE:
         raise ReadOnlyDiskError(
             f"{present.log_dir}/{item.path}",
-            expected="a way back",
+            expected="the re-created replica renamed back",
             found=outcome.error.found if outcome.error else "no staged replica to take back",
-            fix="nothing more is written here; the next start finishes the adoption",
+            fix="nothing more is written to this disk; the next command that changes something finishes the adoption",
         ) from why
 
 

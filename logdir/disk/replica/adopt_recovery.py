@@ -31,14 +31,14 @@ from logdir.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredAdoptions:
-    """The result of recovering interrupted adoptions; paths as configured and found."""
+    """The result of recovering interrupted adoptions over all log dirs of a broker; paths are absolute."""
 
     finished: tuple[str, ...]
-    """Live names of adoptions that were finished."""
+    """Live paths of the replicas whose adoption was finished."""
     withdrawn: tuple[str, ...]
-    """Adoptions that were undone."""
+    """Paths under ``incoming/`` of the adoptions that were undone."""
     troubled: tuple[Problem, ...]
-    """Adoptions that were left unchanged, and why."""
+    """Interrupted adoptions that were left unchanged, and why."""
 
 
 def recover_adoptions(open_dirs: Sequence[OpenLogDir]) -> RecoveredAdoptions:
@@ -96,7 +96,7 @@ def _finish(open_dir: OpenLogDir, name: str, open_dirs: Sequence[OpenLogDir]) ->
 
 
 def _staged_of(parts: WorkDir, open_dirs: Sequence[OpenLogDir]) -> tuple[OpenLogDir, str] | None:
-    """Return the log dir and topic of the duplicate replica of the new id that was staged."""
+    """Return log dir and topic of the re-created replica that was staged as *duplicate*; ``None`` if there is none."""
     for present in open_dirs:
         for name in present.deleting.names():
             staged = parse_work_dir(name)

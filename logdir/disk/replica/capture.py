@@ -68,7 +68,7 @@ class CaptureItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replica:
-    """The replica in a captured directory."""
+    """The replica of which a captured directory is the rest."""
 
     item: CaptureItem
     parts: PartitionDir
@@ -78,7 +78,7 @@ class _Replica:
 
     @property
     def place(self) -> WorkDir:
-        """Return its name under ``deleting/``, without the counter."""
+        """Return the parts of its name under ``deleting/``, with the counter 1."""
         topic = None if self.topic_id is not None else self.topic
         return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
 

@@ -64,7 +64,7 @@ def complaint(
         seen: All files ever seen in the captured directory.
         held: The files of the links.
         after: The files of the captured directory after linking.
-        log_start: Its first offset, if known.
+        log_start: First offset of the captured log; ``None``: not known.
         is_tiered: Whether its first segments are in remote storage.
     """
     if gone := sorted(set(seen) - set(after)):

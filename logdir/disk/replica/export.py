@@ -38,7 +38,7 @@ NOTE = "COPY-BY-HAND.txt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """The result of an export."""
+    """The result of an export: where the copy lies, and what it holds."""
 
     destination: str
     marker: ReplicaMarker
@@ -61,7 +61,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
             accessed.
 
     Returns:
-        The result of the export.
+        Where the copy lies, and what it holds.
 
     Raises:
         RefusedError: the place or the destination cannot be used; nothing was created.
@@ -72,7 +72,10 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
     parts = parse_work_dir(name)
     if folder not in (DELETING, INCOMING) or parts is None or parts.mark:
         raise RefusedError(
-            open_dir.path_of(place), why=Why.NOT_STAGED, expected="a replica that was staged", found="another name"
+            open_dir.path_of(place),
+            why=Why.NOT_STAGED,
+            expected="a replica that was staged",
+            found="a name of another kind",
         )
     parent = open_dir.deleting if folder == DELETING else open_dir.incoming
     try:
@@ -96,7 +99,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
             path,
             expected="a call that succeeds",
             found=error.strerror or error,
-            fix="what was copied is gone again; what was staged is as it was",
+            fix="the unfinished copy was removed, the staged replica is as it was; remove the cause, then export again",
         ) from error
 
 
@@ -119,7 +122,7 @@ def _export(
                 source.path,
                 expected="files that do not change",
                 found="files that changed while they were copied",
-                fix="export again",
+                fix="run logdirctl staged export again",
             )
         note = note_of(marker, left_out).encode()
         target.write(NOTE, note)

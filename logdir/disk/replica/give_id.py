@@ -28,7 +28,7 @@ from logdir.ids import TopicId
 from logdir.paths import METADATA_FILE, TEMPORARY
 from logdir.refusal_slug import Why
 
-_LOOK = "compare both: an id is never replaced"
+_LOOK = "compare both ids: no command replaces the id of a replica"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ def give_id(open_dir: OpenLogDir, item: GiveItem) -> Outcome:
         item: The replica and its id.
 
     Returns:
-        Its outcome. Done also if the replica already has that id; a replica with a different id is unchanged.
+        The outcome of the item. Done also if the replica already has that id; one with a different id is unchanged.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows whether the replica has its id.
@@ -72,7 +72,12 @@ def _give(open_dir: OpenLogDir, item: GiveItem) -> None:
         if parent is not open_dir.top or item.topic_id.is_zero:
             # In the topic-id layout the directory name holds the id, and the file must hold the topic name as well.
             found = item.path if parent is not open_dir.top else str(item.topic_id)
-            raise RefusedError(directory.path, why=Why.CHANGED, expected="a replica by name, and an id", found=found)
+            raise RefusedError(
+                directory.path,
+                why=Why.CHANGED,
+                expected="a replica in the topic-name layout, and a topic id",
+                found=found,
+            )
         require_plain(directory)
         if not _has_it(directory, item.topic_id):
             _put(open_dir, directory, plain(item.topic_id))
@@ -87,7 +92,7 @@ def _has_it(directory: Directory, topic_id: TopicId) -> bool:
     path = f"{directory.path}/{METADATA_FILE}"
     current_id = partition_metadata.parse(found.data, path).topic_id
     if current_id != topic_id:
-        raise RefusedError(path, why=Why.CHANGED, expected=f"no id, or {topic_id}", found=str(current_id), fix=_LOOK)
+        raise RefusedError(path, why=Why.CHANGED, expected=f"no id, or id {topic_id}", found=str(current_id), fix=_LOOK)
     return True
 
 
@@ -106,6 +111,7 @@ def _put(open_dir: OpenLogDir, directory: Directory, data: bytes) -> None:
                 why=Why.READ_BACK_DIFFERS,
                 expected="the bytes just written",
                 found=found,
+                fix="no partition.metadata was written; check the kernel log: the disk may fail",
             )
         with_reserve(open_dir.work, lambda: directory.rename(temporary, directory, METADATA_FILE))
     except (RefusedError, OSError) as error:

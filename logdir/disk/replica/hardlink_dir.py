@@ -158,7 +158,11 @@ def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
     found = directory.stat(name)
     if found.type is not Type.FILE:
         raise RefusedError(
-            f"{directory.path}/{name}", why=Why.WRONG_FILE_TYPE, expected="a regular file", found=found.type.value
+            f"{directory.path}/{name}",
+            why=Why.WRONG_FILE_TYPE,
+            expected="a regular file",
+            found=found.type.value,
+            fix="inspect it, and move it away",
         )
     # On btrfs a removal needs free space, too.
     with_reserve(open_dir.work, lambda: directory.unlink(name))

@@ -31,7 +31,7 @@ from logdir.replica_ref import ReplicaRef
 
 
 def identity(one: LogDirTop) -> tuple[str | None, int | None]:
-    """Return cluster id and node id of a log dir; the original ones if it is blocked.
+    """Return cluster id and node id of a log dir, the original ones if it is blocked; ``None``: it has none.
 
     Raises:
         LogDirError: the original values are lost.
@@ -45,7 +45,7 @@ def identity(one: LogDirTop) -> tuple[str | None, int | None]:
 
 
 def look(one: LogDirTop) -> LayoutView:
-    """Return the content of a log dir.
+    """Return what a layout change must know of a log dir: its ``layout.json``, its replicas, its ``-future`` ones.
 
     Raises:
         FormatError: ``layout.json``, ``start-block.json`` or ``meta.properties`` is malformed, or of a newer version.

@@ -1,4 +1,4 @@
-"""The outcome of one item of an operation.
+"""The outcome of one item (a replica, or a directory of one) of an operation.
 
 Spec: style §4.4; design §2 law 8.
 """
@@ -20,7 +20,7 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one item."""
+    """What an operation did with one item: done, or undone with the reason."""
 
     path: str
     """The path that was asked for, relative to its log dir or work root."""

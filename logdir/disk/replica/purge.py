@@ -118,9 +118,9 @@ def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str
                 raise RefusedError(
                     directory.path,
                     why=Why.CHANGED,
-                    expected="the marker that was judged",
+                    expected="the marker on which its deadline was judged",
                     found="a marker that changed",
-                    fix="look again",
+                    fix="run logdirctl staged ls, which shows what is staged now",
                 )
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
@@ -322,7 +322,11 @@ def _noting(
         outcomes[name] = undone(place, error, lies)
     except FileNotFoundError:
         gone = RefusedError(
-            path, why=Why.CHANGED, expected="what was seen there", found="none: purged, or restored", fix="look again"
+            path,
+            why=Why.CHANGED,
+            expected="the replica that was seen there",
+            found="none: purged, or restored",
+            fix="run logdirctl staged ls, which shows what is staged now",
         )
         outcomes[name] = undone(place, gone)
     except _UnreadableError as error:
@@ -340,7 +344,7 @@ def _as_begun(path: str, error: OSError) -> DiskError:
     if is_full(error):
         fix = f"{begun}; free space on that disk, then logdirctl staged purge goes on with it"
         return full_disk(path, error, fix)
-    fix = f"{begun}; see why, then logdirctl staged purge goes on with it"
+    fix = f"{begun}; remove the cause, then logdirctl staged purge goes on with it"
     return DiskError(path, expected="a call that succeeds", found=error.strerror or error, fix=fix)
 
 

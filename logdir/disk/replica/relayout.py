@@ -167,13 +167,21 @@ def _mark(open_dir: OpenLogDir, item: ToIds, ours: set[str]) -> None:
     path = f"{open_dir.log_dir}/{item.path}"
     if item.ref.topic == METADATA_TOPIC:
         raise RefusedError(
-            path, why=Why.METADATA_LOG, expected="a topic's replica", found="the metadata log", fix="it is only read"
+            path,
+            why=Why.METADATA_LOG,
+            expected="a topic's replica",
+            found="the metadata log",
+            fix="no command changes it",
         )
     with open_dir.top.open(item.path) as directory:
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
             raise RefusedError(
-                path, why=Why.CHANGED, expected=f"no {FILE_NAME}", found="a marker", fix="recover the log dir first"
+                path,
+                why=Why.CHANGED,
+                expected=f"no {FILE_NAME}",
+                found="a marker",
+                fix="repeat the command, which first recovers the log dir",
             )
         found = read_metadata(directory)
         require_id(found, path, item.ref.topic_id, has_own=item.has_own_id)
@@ -316,9 +324,9 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
             raise RefusedError(
                 path,
                 why=Why.TOPIC_NAME_UNKNOWN,
-                expected="its topic in partition.metadata",
+                expected="the topic's name in partition.metadata",
                 found="no such file",
-                fix="held",
+                fix="the replica stays under its topic id",
             )
         metadata = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}")
         if metadata.topic_name != item.ref.topic or item.ref.topic_id not in (None, metadata.topic_id):
@@ -326,8 +334,8 @@ def _prepare(open_dir: OpenLogDir, item: ToNames) -> _Back | None:
                 path,
                 why=Why.CHANGED,
                 expected=f"topic {item.ref.topic} with id {item.ref.topic_id}",
-                found=f"{metadata.topic_name} with {metadata.topic_id}",
-                fix="look at it, and try again",
+                found=f"topic {metadata.topic_name} with id {metadata.topic_id}",
+                fix="inspect its partition.metadata, then repeat the command",
             )
         original = original_of(directory, found, metadata.topic_id, is_kept=KEPT in names).original
         if original is None:

@@ -28,11 +28,11 @@ KEPT = relayout_file.FILE_NAME
 _LIMIT = 1 << 16
 _KEPT_LIMIT = 2 * _LIMIT
 """Size limit of ``relayout.json``, which holds a ``partition.metadata`` in base64."""
-_AGAIN = "take the inventory and plan again"
+_AGAIN = "take the inventory and plan again: logdirctl inventory, logdirctl fleet plan"
 
 
 class Metadata(NamedTuple):
-    """The current ``partition.metadata``; all fields are ``None`` if there is no file."""
+    """Content, modification time and owner of a ``partition.metadata``; all ``None`` if there is no file."""
 
     data: bytes | None
     mtime_ns: int | None
@@ -144,7 +144,7 @@ def mark(
         found: The old file.
         topic_id: Id of the topic.
         data: Content of the new file.
-        leftovers: Whether an interrupted run left files.
+        leftovers: Whether an interrupted run left temporary files in the directory.
 
     Raises:
         RefusedError: the old file's modification time cannot be kept.
@@ -156,6 +156,7 @@ def mark(
             why=Why.FILE_TIME_INVALID,
             expected="a time of change since 1970",
             found=found.mtime_ns,
+            fix="touch the file",
         )
     owner = open_dir.owner.for_file()
     if leftovers:
@@ -192,6 +193,7 @@ def replace_metadata(directory: Directory, data: bytes) -> None:
             why=Why.READ_BACK_DIFFERS,
             expected="the bytes just written",
             found=found or "no file, or different bytes",
+            fix="partition.metadata is as it was; check the kernel log: the disk may fail",
         )
     directory.replace(NEW_METADATA, METADATA_FILE)
 

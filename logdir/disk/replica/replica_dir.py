@@ -97,7 +97,7 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
             why=Why.FOREIGN_MARKER,
             expected=f"a marker of inode {inode}",
             found=marker.birth_inode,
-            fix="held: foreign",
+            fix="held: foreign, as it was copied or moved here; put the right disk back",
         )
     for what, ours, found in (
         ("cluster", open_dir.cluster_id, marker.cluster_id),
@@ -107,7 +107,11 @@ def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
         # Kafka before 3.7 gives a log dir no id; the log dir may have got one since.
         if ours != found and not (what == "directory" and found is None):
             raise RefusedError(
-                path, why=Why.FOREIGN_MARKER, expected=f"a marker of {what} {ours}", found=found, fix="held: foreign"
+                path,
+                why=Why.FOREIGN_MARKER,
+                expected=f"a marker of {what} {ours}",
+                found=found,
+                fix="held: foreign, as it was copied or moved here; put the right disk back",
             )
     return marker
 

@@ -77,11 +77,14 @@ class RestoreItem:
 
 
 def as_error(path: str, error: OSError) -> DiskError:
-    """Convert an ``OSError`` to a ``DiskError``."""
+    """Convert the ``OSError`` of a call that left ``path`` unchanged to a ``DiskError``."""
     if is_full(error):
         return full_disk(path, error)
     return DiskError(
-        path, expected="a call that succeeds", found=error.strerror or error, fix="it is unchanged; check the cause"
+        path,
+        expected="a call that succeeds",
+        found=error.strerror or error,
+        fix="it is unchanged; remove the cause, then repeat the command",
     )
 
 
@@ -155,9 +158,9 @@ def _mark(open_dir: OpenLogDir, item: StageItem, data: bytes) -> None:
             raise RefusedError(
                 directory.path,
                 why=Why.CHANGED,
-                expected=f"inode {item.marker.birth_inode}",
+                expected=f"the directory that was planned, of inode {item.marker.birth_inode}",
                 found=inode,
-                fix="it changed: plan again",
+                fix="another directory has the name now: run the command again",
             )
         names = require_plain(directory)
         if FILE_NAME in names or NEW_MARKER in names:
@@ -209,8 +212,8 @@ def restore(open_dir: OpenLogDir, item: RestoreItem) -> Outcome:
         item: The replica and its live path.
 
     Returns:
-        Its outcome; ``place`` is relative to the log dir. Undone: it is still staged, possibly without index files that
-        a broker rebuilds.
+        The outcome of the item; ``place`` is relative to the log dir. Undone: it is still staged, possibly without
+        index files that a broker rebuilds.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; the next scan shows its state.
@@ -235,9 +238,9 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
             raise RefusedError(
                 directory.path,
                 why=Why.CHANGED,
-                expected="the marker this was decided on",
+                expected="the marker on which the restore was decided",
                 found="a marker that changed",
-                fix="plan again",
+                fix="run the command again",
             )
         names = require_plain(directory)
         prefix, slash, name = item.path.rpartition("/")
@@ -290,7 +293,7 @@ def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
             why=Why.CHANGED,
             expected="a staged replica",
             found=found,
-            fix="look again",
+            fix="run logdirctl staged ls, which shows what is staged now",
         )
 
 
@@ -317,7 +320,7 @@ def hold(open_dir: OpenLogDir, name: str) -> Outcome:
         name: Its name under ``deleting/``.
 
     Returns:
-        Its outcome; a replica that is already held is done, once that is durable.
+        The outcome of the replica: done also if it is already held, once that is durable.
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick.

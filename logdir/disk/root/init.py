@@ -38,12 +38,12 @@ _NOT_HERE = probe.NOT_HERE | {errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EN
 
 
 class InitDone(NamedTuple):
-    """The result of ``init``."""
+    """The result of ``init`` for one log dir: kind and path of its work root."""
 
     kind: WorkRootKind
     path: str
     passed: tuple[Candidate, ...]
-    """The places that were tried and not usable, and why."""
+    """The places that were passed over, because the plan excluded them or a proof failed, and why."""
 
 
 def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RESERVE_BYTES) -> InitDone:
@@ -52,11 +52,11 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
     Args:
         disk: The file systems.
         plan: From ``plan_init``.
-        made_at_ms: The instant to write into it, epoch milliseconds.
+        made_at_ms: The instant to write into ``work-root.json``, epoch milliseconds.
         reserve_bytes: Size of the reserve.
 
     Returns:
-        The place of the work root.
+        The place of the work root, and the places that were passed over.
 
     Raises:
         LogDirOfflineError: the log dir does not answer.
@@ -85,7 +85,7 @@ def init(disk: Disk, plan: InitPlan, *, made_at_ms: int, reserve_bytes: int = RE
 
 
 class _UnsuitableError(Exception):
-    """A place that is not usable; it was left as it was found."""
+    """A place where no work root can be; it was left as it was found."""
 
     def __init__(self, error: DiskError) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class _UnsuitableError(Exception):
 
 @contextmanager
 def _map_os_errors(path: str, top: Directory) -> Iterator[None]:
-    """Translate an ``OSError`` of the body."""
+    """Turn an ``OSError`` of the body into an error of this package; ``path``: the place of the work root."""
     try:
         with calling(top):
             yield
@@ -109,12 +109,10 @@ def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
         return something_else
     at, found = failed_at(path, error), error.strerror or error
     if is_full(error):
-        fix = (
-            f"free space on that disk, then do it again, which finishes what was begun at {path}; uninstall removes it"
-        )
+        fix = f"free space on that disk, then logdirctl init finishes what was begun at {path}; uninstall removes it"
         return DiskFullError(at, expected="room on its disk for a work root", found=found, fix=fix)
     fix = "repeat the command as the owner of the log dir"
-    return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected="a work root to be made", found=found, fix=fix)
+    return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected="a work root that can be created", found=found, fix=fix)
 
 
 def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> OpenLogDir:
@@ -158,7 +156,10 @@ def _make_root(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory, own
 
 @contextmanager
 def _parent(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Iterator[tuple[Directory, str] | None]:
-    """Open the parent directory of the work root; ``None`` if the log dir itself is the parent. Raises ``OSError``."""
+    """Yield a work root's open parent directory and its name there; ``None`` if the log dir itself is the work root.
+
+    Raises ``OSError``.
+    """
     match kind:
         case WorkRootKind.INSIDE:
             yield None

@@ -40,11 +40,11 @@ class Candidate(NamedTuple):
     kind: WorkRootKind
     path: str
     detail: str
-    """Why it is tried, or why it does not do."""
+    """Why this place is tried, or why it cannot be used."""
 
 
 class InitPlan(NamedTuple):
-    """The plan of ``init``."""
+    """The plan of ``init`` for one log dir: where to create its work root, or what a whole one lacks."""
 
     log_dir: str
     belongs: Belonging
@@ -119,7 +119,7 @@ def opened_parent(disk: Disk, log_dir: str) -> Iterator[tuple[Directory, str]]:
 
 
 def _against_beside(disk: Disk, log_dir: str, top: Directory) -> str | None:
-    """Return what certainly rules out a work root beside the log dir."""
+    """Return what certainly rules out a work root beside the log dir; ``None``: nothing does."""
     if log_dir == "/":
         return "the log dir has no parent"
     own = top.identity()
@@ -148,8 +148,8 @@ def plan_init(
     Args:
         disk: The file systems.
         log_dir: Absolute path as configured.
-        requested: The setting ``work.root``; ``None`` for ``auto``.
-        fs_type: The type of its file system, as ``file_system.fs_type_at`` says.
+        requested: The kind that ``--work-root`` asks for; ``None`` for ``auto``.
+        fs_type: The type of its file system, as ``file_system.fs_type_at`` returns it.
         unsupported_fs: Whether the operator allows any file system.
 
     Returns:
@@ -176,9 +176,9 @@ def plan_init(
             if requested not in (None, located.found):
                 raise WorkRootConflictError(
                     path,
-                    expected=f"no work root, to make one {requested.value if requested else ''}",
-                    found=f"one {located.found.value}",
-                    fix="keep work.root as it was, or logdirctl uninstall first",
+                    expected=f"no work root yet, as one of kind {requested.value if requested else ''} is asked for",
+                    found=f"a work root of kind {located.found.value}",
+                    fix="leave --work-root out, or run logdirctl uninstall first",
                 )
             lacks = _lacks(disk, located.found, log_dir, top)
             there = Candidate(
@@ -199,7 +199,7 @@ def plan_init(
             why=Why.MOUNTS_DIFFER,
             expected="a place on the mount of its log dir",
             found=against,
-            fix="work.root: in-place",
+            fix="logdirctl init --work-root in-place",
         )
     return InitPlan(log_dir, belongs, layout, left, passed, is_whole=False, unsupported_fs=unsupported_fs)
 

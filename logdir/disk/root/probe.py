@@ -98,14 +98,17 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
         unsupported_fs: Whether the operator allows any file system.
 
     Raises:
-        OSError: the rename failed; ``filename`` is its path; the probe was moved back if possible.
+        OSError: a rename failed; ``filename`` is ``OLD -> NEW``; the probe was moved back if possible.
         RefusedError: a directory folds case; the probe was moved back.
         NoWorkRootError: there is no probe.
     """
     if not bring_home(kind, open_dir):
         path = f"{open_dir.work.path}/{PROBE}"
         raise NoWorkRootError(
-            path, expected="the directory to be renamed as a proof", found="no such directory", fix="logdirctl init"
+            path,
+            expected="the empty directory that is renamed as a proof",
+            found="no such directory",
+            fix="logdirctl init",
         )
     stops = _stops(kind, open_dir)
     for here, there in pairwise((*stops, stops[0])):
@@ -123,13 +126,13 @@ def round_trip(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool
                 there.directory.path,
                 why=Why.UNSUPPORTED_FILE_SYSTEM,
                 expected="a directory in which names that differ in case are two, as topic ids are",
-                found="one that folds case",
-                fix="take one that does not; --even-on-unsupported-fs at init changes that at your own risk",
+                found="a directory that folds case",
+                fix="use one that does not; logdirctl init --even-on-unsupported-fs allows it at your own risk",
             )
 
 
 def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
-    """Return why a proof failed, and the fix."""
+    """Return the error that names why a proof failed, and the fix; ``error``: of ``round_trip``."""
     path = str(error.filename or open_dir.work.path)
     if error.errno in _RIGHTS and error.errno != errno.EROFS:
         return RefusedError(
@@ -137,7 +140,7 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
             why=Why.NO_PERMISSION,
             expected="permission to rename",
             found=error.strerror,
-            fix="run as the owner of both",
+            fix="run as the owner of the log dirs",
         )
     if is_sick(error):
         return read_only(open_dir.work, error, "a writable disk")
@@ -147,7 +150,8 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
             why=Why.MOUNTS_DIFFER,
             expected="log dir and work root on one mount, in one subvolume or quota tree",
             found=f"{error.strerror}: {_mounts(open_dir)}",
-            fix="mount both through one mount point (systemd: one ReadWritePaths above both), or work.root: in-place",
+            fix="mount both through one mount point (systemd: one ReadWritePaths above both), or logdirctl init "
+            "--work-root in-place",
         )
     if error.errno in _NO_FLAGS:
         return RefusedError(

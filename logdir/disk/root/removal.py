@@ -131,9 +131,9 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
         raise RefusedError(
             failed_at(top.path, error),
             why=Why.WORK_ROOT_FAILED,
-            expected="a work root to be taken away",
+            expected="a work root that can be removed",
             found=error.strerror or error,
-            fix="check its content, then repeat the command",
+            fix="check the content of the work root, then repeat the command",
         ) from error
 
 

@@ -30,7 +30,7 @@ REFILL_PERCENT = 5
 
 
 def content(size_bytes: int, seed: str = "") -> bytes:
-    """Return bytes that no file system can compress (btrfs compresses zeros to nothing)."""
+    """Return bytes, the same for one ``seed``, that no file system can compress (btrfs makes nothing of zeros)."""
     return hashlib.shake_256(f"reserve {seed}".encode("utf-8", "surrogatepass")).digest(size_bytes)
 
 
@@ -146,7 +146,7 @@ def put_inodes(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES
         reserve_bytes: Size of the reserve beside them.
 
     Returns:
-        The number of spare inodes.
+        The number of spare inodes that there are now.
 
     Raises:
         ReadOnlyDiskError: the sync failed.

@@ -53,7 +53,7 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
             raise NoWorkRootError(
-                log_dir, expected="a work root", found="no work root", fix="is the right disk mounted?"
+                log_dir, expected="a work root", found="no work root", fix="check that the right disk is mounted"
             )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
         open_dir = open_site(stack, disk, located.found, log_dir, top, belongs)

@@ -67,10 +67,10 @@ _SOMETHING_ELSE = {
 
 
 class Located(NamedTuple):
-    """The work roots of a log dir."""
+    """Which work roots a log dir has, whole and unfinished ones."""
 
     found: WorkRootKind | None
-    """The kind of the whole work root."""
+    """The kind of the whole work root; ``None``: there is no whole one."""
     file: WorkRootFile | None
     """Its ``work-root.json``; set if ``found`` is."""
     unfinished: tuple[WorkRootKind, ...]
@@ -119,7 +119,10 @@ def open_log_dir(disk: Disk, log_dir: str) -> Directory:
         if is_denied(error):
             raise no_permission(log_dir, error) from error
         raise LogDirOfflineError(
-            log_dir, expected="a log dir that answers", found=error.strerror or error, fix="is the disk mounted?"
+            log_dir,
+            expected="a log dir that answers",
+            found=error.strerror or error,
+            fix="check that the disk is mounted",
         ) from error
 
 
@@ -149,7 +152,7 @@ def read_belonging(top: Directory) -> Belonging:
             path,
             expected="a cluster id and a node id",
             found="no such file" if data is None else "a file without them",
-            fix="is the right disk mounted? kafka-storage format makes a new log dir",
+            fix="check that the right disk is mounted; kafka-storage format makes a new log dir",
         )
     return belongs
 
@@ -189,7 +192,7 @@ def locate(disk: Disk, log_dir: str, top: Directory) -> Located:
             log_dir,
             expected="one work root",
             found=" and ".join(kind.value for kind in whole),
-            fix="a disk or a copy of one was mixed in; move one of them away",
+            fix="a disk or a copy of one was mixed in; move the work root that does not belong here away",
         )
     found = next(iter(whole), None)
     return Located(found, None if found is None else whole[found], tuple(unfinished))
@@ -289,7 +292,7 @@ class WorkRoot:
 
 def _replaced(path: str, found: str) -> LogDirReplacedError:
     return LogDirReplacedError(
-        path, expected="the directory that was opened", found=found, fix="mount the right disk, then start again"
+        path, expected="the directory that was opened", found=found, fix="mount the right disk, then repeat the command"
     )
 
 
@@ -322,9 +325,12 @@ def open_root(disk: Disk, log_dir: str, *, cluster_id: str | None = None, node_i
         _require_host(top, belongs, cluster_id, node_id)
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
-            found = "one whose making was cut off" if located.unfinished else "no work root"
+            found = "a work root whose creation was cut off" if located.unfinished else "no work root"
             raise NoWorkRootError(
-                log_dir, expected="a work root", found=found, fix="is the right disk mounted? then logdirctl init"
+                log_dir,
+                expected="a work root",
+                found=found,
+                fix="check that the right disk is mounted, then logdirctl init",
             )
         require_accepted(located.file, belongs, path_of(located.found, log_dir))
         open_dir = open_site(stack, disk, located.found, log_dir, top, belongs)
@@ -352,7 +358,7 @@ def open_site(
             path_of(kind, log_dir),
             expected=f"a work root with {DELETING}/ and {INCOMING}/",
             found="one of them missing",
-            fix="logdirctl init",
+            fix="logdirctl init puts it back",
         ) from error
     return OpenLogDir(
         log_dir=log_dir,

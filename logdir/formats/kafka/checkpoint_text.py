@@ -29,7 +29,7 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
         fields: The names of an entry's fields, for their number and the error.
 
     Raises:
-        MalformedFileError: not UTF-8, no valid number, or a wrong number of entries or fields.
+        MalformedFileError: not UTF-8, a field that is no valid number, or a wrong number of entries or fields.
         UnsupportedVersionError: a version other than 0.
     """
     try:
@@ -48,7 +48,9 @@ def parse_entries(data: bytes, path: str, fields: Sequence[str]) -> Iterator[tup
     count = parse_number(lines[1], 32, path, 2)
     entries = lines[2:]
     if count != len(entries):
-        raise MalformedFileError(path, expected=f"{count} entries, as line 2 says", found=f"{len(entries)} entries")
+        raise MalformedFileError(
+            path, expected=f"{count} entries (the count in line 2)", found=f"{len(entries)} entries"
+        )
     for number, line in enumerate(entries, _FIRST_ENTRY):
         yield number, _fields(line, fields, path, number)
 
@@ -65,7 +67,7 @@ def _fields(line: str, fields: Sequence[str], path: str, number: int) -> list[st
 
 
 def parse_number(text: str, bits: int, path: str, line: int) -> int:
-    """Return the number in one field.
+    """Return the number in a field; ``path`` and ``line`` are where it stands, for the error.
 
     Raises:
         MalformedFileError: Java would not read it as a number of that many bits.
@@ -77,5 +79,5 @@ def parse_number(text: str, bits: int, path: str, line: int) -> int:
 
 
 def render_entries(entries: Sequence[str]) -> bytes:
-    """Return the file: version, count, one line per entry, LF after every line."""
+    """Return the bytes of a checkpoint file: version, count, one line per entry, LF after every line."""
     return "\n".join((str(VERSION), str(len(entries)), *entries, "")).encode("utf-8")

@@ -44,7 +44,7 @@ class Style(Enum):
 
 
 def parse(data: bytes, path: str = "") -> dict[str, str]:
-    r"""Read every property.
+    r"""Parse a properties file.
 
     Args:
         data: The whole file.
@@ -115,7 +115,7 @@ def _unescaped(text: str, line: str, path: str) -> str:
 
 
 def render(properties: Mapping[str, str], *, written_at_ms: int | None = None, style: Style = Style.ESCAPED) -> bytes:
-    r"""Write the properties as Kafka on Java 9 to 17 does: an empty comment, the date, keys in hash order.
+    r"""Return a properties file as Kafka on Java 9 to 17 writes it: an empty comment, the date, keys in hash order.
 
     Args:
         properties: Keys and values; the order matters only where two keys share a bin of Java's table.

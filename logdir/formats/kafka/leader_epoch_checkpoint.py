@@ -32,18 +32,18 @@ class EpochEntry(NamedTuple):
 
 
 def parse(data: bytes, path: str = "") -> tuple[EpochEntry, ...]:
-    """Read the file; an empty one has no entries, as for Kafka.
+    """Parse ``leader-epoch-checkpoint``; an empty one has no entries, as for Kafka.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Returns:
-        Entries by ascending epoch, of a repeated epoch the last one, as a broker holds them. Offsets need not
+        Entries by ascending epoch, of a repeated epoch the last one, as a broker keeps them. Offsets need not
         ascend.
 
     Raises:
-        MalformedFileError: Kafka refuses it too (as an I/O error or otherwise).
+        MalformedFileError: the file is malformed; Kafka refuses it, too (with an IOException or otherwise).
         UnsupportedVersionError: a version other than 0.
     """
     starts = {}
@@ -53,7 +53,7 @@ def parse(data: bytes, path: str = "") -> tuple[EpochEntry, ...]:
 
 
 def render(value: Sequence[EpochEntry]) -> bytes:
-    """Return the file.
+    """Return the bytes of ``leader-epoch-checkpoint``.
 
     Raises:
         ValueError: a number out of range, or epochs or offsets that do not strictly ascend.

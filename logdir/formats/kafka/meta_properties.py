@@ -27,7 +27,7 @@ BROKER_KEY = "broker.id"
 NODE_KEY = "node.id"
 DIRECTORY_KEY = "directory.id"
 START_BLOCK_NODE_ID = 2**31 - 1
-"""A node id that no broker has: the file contains it while ``start-block.json`` keeps the original
+"""A node id that no broker has: ``meta.properties`` has it while ``start-block.json`` keeps the original
 (``start_block_file``).
 """
 
@@ -36,7 +36,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class MetaVersion(Enum):
-    """The versions of the file, and their rules."""
+    """The versions of ``meta.properties``, and which keys each has."""
 
     V0 = 0
     """Written by ZooKeeper brokers; everything is optional."""
@@ -45,17 +45,17 @@ class MetaVersion(Enum):
 
     @property
     def node_key(self) -> str:
-        """The key that holds the node id in this version; the other one is an unknown key."""
+        """``broker.id`` or ``node.id``: the key of the node id in this version; the other is an unknown key."""
         return BROKER_KEY if self is MetaVersion.V0 else NODE_KEY
 
     @property
     def always_has_node_id(self) -> bool:
-        """Whether a file without a node id is malformed."""
+        """Whether a file of this version without a node id is malformed."""
         return self is MetaVersion.V1
 
     @property
     def always_has_cluster_id(self) -> bool:
-        """Whether a file without a cluster id is malformed."""
+        """Whether a file of this version without a cluster id is malformed."""
         return self is MetaVersion.V1
 
     @property
@@ -70,7 +70,7 @@ class MetaVersion(Enum):
 
 
 class MetaProperties(NamedTuple):
-    """The content of the file."""
+    """The content of ``meta.properties``."""
 
     version: MetaVersion
     cluster_id: ClusterId | None
@@ -87,7 +87,7 @@ class MetaProperties(NamedTuple):
 
 @lru_cache(maxsize=64)  # A broker has few of these files, and every scan of its layout reads them again.
 def parse(data: bytes, path: str = "") -> MetaProperties:
-    r"""Read the file. An empty one is v0 without any id, as for Kafka.
+    r"""Parse ``meta.properties``. An empty file is v0 without any id, as for Kafka.
 
     Args:
         data: The whole file.
@@ -99,8 +99,8 @@ def parse(data: bytes, path: str = "") -> MetaProperties:
     Raises:
         UnsupportedVersionError: a version other than 0 and 1.
         InvalidIdError: ``directory.id`` is no id.
-        MalformedFileError: a broken ``\u``, a number that is none, a key that this version always has is
-            missing.
+        MalformedFileError: a broken ``\u``, a version or node id that is no number, or a key that this version
+            always has is missing.
     """
     properties = java_properties.parse(data, path)
     version = _version(properties.get(VERSION_KEY, "0"), path)
@@ -131,7 +131,7 @@ def _version(text: str, path: str) -> MetaVersion:
         return MetaVersion(number)
     except ValueError:
         raise UnsupportedVersionError(
-            path, expected="meta.properties version 0 or 1", found=number, fix="use a release that knows it"
+            path, expected="meta.properties version 0 or 1", found=number, fix="use a logdird release that knows it"
         ) from None
 
 

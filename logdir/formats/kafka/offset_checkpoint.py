@@ -36,17 +36,17 @@ class TopicPartition(NamedTuple):
 
 
 def parse(data: bytes, path: str = "") -> dict[TopicPartition, int]:
-    """Read the file; an empty one has no entries, as for Kafka.
+    """Parse an offset checkpoint file; an empty one has no entries, as for Kafka.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Returns:
-        Offsets in the order of the file; of a repeated partition the last. Numbers may be negative.
+        The offset of each partition, in the file's order; of a repeated partition the last. Numbers may be negative.
 
     Raises:
-        MalformedFileError: Kafka refuses it too (as an I/O error or otherwise).
+        MalformedFileError: the file is malformed; Kafka refuses it, too (with an IOException or otherwise).
         UnsupportedVersionError: a version other than 0.
     """
     offsets: dict[TopicPartition, int] = {}
@@ -57,7 +57,7 @@ def parse(data: bytes, path: str = "") -> dict[TopicPartition, int]:
 
 
 def render(value: Mapping[TopicPartition, int]) -> bytes:
-    """Return the file, entries in the order of ``value``.
+    """Return the bytes of an offset checkpoint file, entries in the order of ``value``.
 
     Raises:
         ValueError: a topic that would not read back, a negative number, or one too large.

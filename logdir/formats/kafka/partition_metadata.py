@@ -1,8 +1,8 @@
 r"""``partition.metadata``: the topic id of one partition directory.
 
-Read as tolerant as Kafka's own reader, because a file it takes is a good file. Written strictly. Where Kafka
-answers an I/O error it takes the log dir offline, where it answers another exception it does not start; here
-both are one typed error. Not here: whether the id is the right one.
+Read as tolerantly as by Kafka's own reader, because a file that it accepts is a good file. Written strictly. Where
+Kafka's reader throws an IOException, the broker takes the log dir offline; where it throws another exception, the
+broker does not start; here both are one typed error. Not here: whether the topic id is the right one.
 
 Spec: kafka-formats §2; design §3.1 (third line, hexadecimal ids).
 
@@ -34,7 +34,7 @@ _TOPIC_NAME = "topic_name"
 
 
 class PartitionMetadata(NamedTuple):
-    """The content of the file."""
+    """The content of ``partition.metadata``."""
 
     version: int
     """0; higher numbers are read (Kafka since 3.7), never written."""
@@ -44,7 +44,7 @@ class PartitionMetadata(NamedTuple):
 
 
 def parse(data: bytes, path: str = "") -> PartitionMetadata:
-    """Read the file.
+    """Parse the bytes of ``partition.metadata``; a hexadecimal topic id is accepted, too.
 
     Args:
         data: The whole file.
@@ -56,7 +56,7 @@ def parse(data: bytes, path: str = "") -> PartitionMetadata:
     Raises:
         MalformedFileError: not UTF-8, fewer than two lines, or a line that is not a key and a value.
         UnsupportedVersionError: a version below 0.
-        InvalidIdError: no id, or the zero id.
+        InvalidIdError: line 2 holds no topic id, or the zero id.
     """
     if len(data) == _SIZE and data.startswith(_HEAD):
         # 4,000 files of a scan are all but a few in the canonical form: decoded without text, and trusted
@@ -75,7 +75,7 @@ def parse(data: bytes, path: str = "") -> PartitionMetadata:
 
 
 def parse_stock(data: bytes, path: str = "") -> PartitionMetadata:
-    """Read the file exactly as a stock broker does: no hexadecimal id, and line 3 does not count.
+    """Parse the file exactly as a stock broker does: a hexadecimal id is refused, line 3 ignored.
 
     Raises:
         MalformedFileError, UnsupportedVersionError, InvalidIdError: a stock broker does not read this file.
@@ -87,7 +87,7 @@ def _parse(data: bytes, path: str, read_id: Callable[[str, str], TopicId]) -> Pa
     lines = _lines(data, path)
     if len(lines) < 2:
         found = f"only {lines[0]!r}" if lines else "an empty file"
-        raise MalformedFileError(path, expected="two lines, version and topic id", found=found)
+        raise MalformedFileError(path, expected="two lines: version and topic id", found=found)
     # The names of the keys are never checked, as in Kafka.
     number = _value(lines[0], 1, path)
     version = parse_java_int(number)
@@ -118,7 +118,7 @@ def _lines(data: bytes, path: str) -> list[str]:
 
 
 def _pieces(line: str) -> list[str]:
-    """Java's ``split``: pieces at the end that are empty are dropped."""
+    """Split a line at ``: `` as Java's ``split`` does: empty pieces at the end are dropped."""
     pieces = _COLON.split(line)
     while len(pieces) > 1 and not pieces[-1]:
         del pieces[-1]

@@ -22,25 +22,25 @@ MAX_BYTES = 1 << 20
 
 
 class QuorumState(NamedTuple):
-    """The content of the file."""
+    """The content of ``quorum-state``."""
 
     leader_id: int
-    """-1: not known."""
+    """Node id of the quorum's leader; -1: not known."""
     leader_epoch: int
     voters: tuple[int, ...] | None
-    """Node ids in ascending order; ``None``: the file contains none."""
+    """Node ids of the voters, ascending; ``None``: the file has no voters (version 1)."""
 
 
 def parse(data: bytes, path: str = "") -> QuorumState:
-    """Read the file; only its first line counts, and unknown fields are ignored.
+    """Parse ``quorum-state``; only its first line counts, and unknown fields are ignored.
 
     Raises:
-        MalformedFileError: no JSON object, or a field that is needed is not what it must be.
+        MalformedFileError: line 1 is no JSON object, or leader id, leader epoch or voters have a wrong type.
     """
     try:
         value = json.loads(data.partition(b"\n")[0])
     except ValueError:
-        raise MalformedFileError(path, expected="one line of JSON", found="an empty file") from None
+        raise MalformedFileError(path, expected="one line of JSON", found="no JSON in line 1") from None
     if not isinstance(value, dict):
         raise MalformedFileError(path, expected="a JSON object", found=value)
     leader, epoch = value.get("leaderId"), value.get("leaderEpoch")

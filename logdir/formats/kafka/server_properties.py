@@ -32,12 +32,10 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class ServerProperties(NamedTuple):
-    """The broker's values of these keys."""
+    """A broker's settings for its log dirs and its identity."""
 
     log_dirs: tuple[str, ...]
-    """As written, at least one, in order, equal texts once. Relative ones start at the broker's working
-    directory.
-    """
+    """Paths as written, in order, at least one, each once. Relative ones start at the broker's working directory."""
     node_id: int | None
     """``node.id``, else ``broker.id``; ``None`` if neither is set or it is -1."""
     rack: str | None
@@ -48,13 +46,13 @@ class ServerProperties(NamedTuple):
     unknown: tuple[str, ...] = ()
     """Keys whose value is a variable of ``config.providers``, so that this file does not contain it."""
     may_be_only_voter: bool = False
-    """Whether ``process.roles`` includes the controller, and ``controller.quorum.voters``, if set, names no
-    other node.
+    """Whether this node may be the only voter of the metadata quorum: ``process.roles`` includes the controller, and
+    ``controller.quorum.voters``, if set, names no other node.
     """
 
 
 def parse(data: bytes, path: str = "") -> ServerProperties:
-    """Read the file.
+    """Parse ``server.properties``.
 
     Args:
         data: The whole file.
@@ -77,7 +75,15 @@ def parse(data: bytes, path: str = "") -> ServerProperties:
     log_dirs = _log_dirs(values, path, problems)
     metadata_log_dir = values.get("metadata.log.dir") or (log_dirs[0] if log_dirs else None)
     if values.get("metadata.log.dir") == "":
-        problems.append(Problem(_SLUG, path, "a path in metadata.log.dir", "an empty value", "remove the line"))
+        problems.append(
+            Problem(
+                _SLUG,
+                path,
+                "a path in metadata.log.dir",
+                "an empty value",
+                "remove metadata.log.dir, or name a path in it",
+            )
+        )
     if problems:
         raise ConfigError(tuple(problems))
     is_kraft = bool(values.get("process.roles"))
@@ -95,14 +101,14 @@ def _may_be_only_voter(values: dict[str, str], node_id: int | None) -> bool:
 
 
 def _unknown(values: dict[str, str], path: str, problems: list[Problem]) -> tuple[str, ...]:
-    """Return the keys whose value comes from elsewhere; add a problem for the one that is needed."""
+    """Return the keys whose value is a variable of ``config.providers``; add a problem if the log dirs are one."""
     # Without config.providers Kafka takes "${…}" literally.
     if not values.get("config.providers"):
         return ()
     needed = "log.dirs" if "log.dirs" in values else "log.dir"
     if _VARIABLE.search(values.get(needed, "")):
-        fix = "name the value without config.providers, or the log dirs with --log-dirs"
-        problems.append(Problem(_SLUG, path, f"the value itself in {needed}", values[needed], fix))
+        fix = f"write the paths into {needed} without a variable, or name the log dirs with --log-dirs"
+        problems.append(Problem(_SLUG, path, f"paths without a variable in {needed}", values[needed], fix))
     return tuple(key for key in _MAY_BE_UNKNOWN if _VARIABLE.search(values.get(key, "")))
 
 
@@ -119,7 +125,15 @@ def _node_id(values: dict[str, str], path: str, problems: list[Problem]) -> int 
             found[key] = number
     if len(set(found.values())) > 1:
         both = " and ".join(f"{key}={number}" for key, number in found.items())
-        problems.append(Problem(_SLUG, path, "node.id and broker.id of one value", both, "remove broker.id"))
+        problems.append(
+            Problem(
+                _SLUG,
+                path,
+                "node.id and broker.id of one value",
+                both,
+                "keep the broker's id in node.id and remove broker.id",
+            )
+        )
     number = next(iter(found.values()), NO_NODE_ID)
     return None if number == NO_NODE_ID else number
 
@@ -131,13 +145,13 @@ def _log_dirs(values: dict[str, str], path: str, problems: list[Problem]) -> tup
     # first.
     listed = tuple(dict.fromkeys(entry for entry in _COMMA.split(values.get(key, DEFAULT_LOG_DIR)) if entry))
     if not listed:
-        problems.append(Problem(_SLUG, path, f"at least one path in {key}", "no path", "list the log dirs"))
+        problems.append(Problem(_SLUG, path, f"at least one path in {key}", "no path", f"list the log dirs in {key}"))
     return listed
 
 
 def render(value: ServerProperties) -> bytes:
-    """Return the least file that reads back as ``value``; for brokers in tests, never over a broker's own
-    file.
+    """Return the smallest ``server.properties`` that reads back as ``value``; for brokers in tests, never over a
+    broker's own file.
 
     Raises:
         ValueError: a value that a properties file of a broker cannot hold.

@@ -1,9 +1,10 @@
 """``controller.json``: the last applied position of the cluster metadata, so that nothing older is applied.
 
-It holds the last accepted (controller epoch, sequence) of the request documents, the highest (epoch, offset) of an
-applied metadata image, and the incarnation of the broker that last ran here. It may only make us refuse or hold:
-without it, documents only add knowledge, and images change nothing until an operator confirms. The setup of a host
-writes the first file (``begin``), so a file that is missing later was lost.
+It holds the (controller epoch, sequence) of the last accepted request document (a LeaderAndIsr or StopReplica request
+as JSON), the highest (epoch, offset) of an applied metadata image, and the incarnation of the broker that last ran
+here. The file may only make us refuse or hold: without it, request documents only add knowledge, and images change
+nothing until an operator confirms. ``logdirctl init`` writes the first one (``begin``), so a file that is missing later
+was lost.
 
 Not here: comparing positions (``decide.image.position``), writing the file (``disk.record.controller``).
 
@@ -27,7 +28,7 @@ _INT32 = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class RequestMark:
-    """The last accepted request document."""
+    """Controller epoch and sequence of the last accepted request document; a higher mark is newer."""
 
     controller_epoch: int
     sequence: int
@@ -35,7 +36,7 @@ class RequestMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class MetadataMark:
-    """The last applied position in the metadata log."""
+    """The last applied position in the metadata log; a higher mark is newer."""
 
     epoch: int
     """Epoch of the last record that counts."""
@@ -45,7 +46,7 @@ class MetadataMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFile:
-    """The content of the file; ``None``: nothing of that kind was applied yet."""
+    """The content of ``controller.json``; ``None``: nothing of that kind was applied yet."""
 
     cluster_id: str | None
     node_id: int
@@ -53,14 +54,14 @@ class ControllerFile:
     broker_epoch: int | None
     """The highest broker epoch in a request: the registration of our broker that the request was addressed to."""
     is_full_wanted: bool
-    """Whether a FULL request may have been missed."""
+    """Whether a LeaderAndIsr request of type FULL may have been missed."""
     metadata: MetadataMark | None
     incarnation_id: str | None
     """Incarnation id of the broker that last ran on this host, 22 characters."""
 
 
 def begin(cluster_id: str | None, node_id: int) -> ControllerFile:
-    """Return the first file of a host: nothing was applied yet."""
+    """Return the first ``controller.json`` of a host: nothing was applied yet."""
     return ControllerFile(
         cluster_id=cluster_id,
         node_id=node_id,
@@ -73,10 +74,10 @@ def begin(cluster_id: str | None, node_id: int) -> ControllerFile:
 
 
 def render(value: ControllerFile) -> bytes:
-    """Return the file.
+    """Return the bytes of ``controller.json``.
 
     Raises:
-        ValueError: it would exceed ``MAX_BYTES``.
+        ValueError: the file would exceed ``MAX_BYTES``.
     """
     requests, metadata = value.requests, value.metadata
     data = own_json.render(
@@ -95,20 +96,20 @@ def render(value: ControllerFile) -> bytes:
         },
     )
     if len(data) > MAX_BYTES:
-        raise ValueError(f"at most {MAX_BYTES} bytes, not {len(data)}")
+        raise ValueError(f"{FILE_NAME} has at most {MAX_BYTES} bytes, not {len(data)}")
     return data
 
 
 def parse(data: bytes, path: str = "") -> ControllerFile:
-    """Read the file.
+    """Parse the bytes of ``controller.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, too large, or not what it must hold.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
@@ -131,5 +132,7 @@ def _pair(values: own_json.Values, path: str, one: str, other: str) -> tuple[int
     if first is None and second is None:
         return None
     if first is None or second is None:
-        raise MalformedFileError(path, expected=f"{one} and {other} together", found=f"{first} and {second}")
+        raise MalformedFileError(
+            path, expected=f"{one} and {other} both set or both null", found=f"{first} and {second}"
+        )
     return first, second

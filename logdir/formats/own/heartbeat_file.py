@@ -1,7 +1,7 @@
-"""``heartbeat.json``: the boots of the host since a work root exists, and how long each was seen.
+"""``heartbeat.json``: the boots of the host since its work root exists, and how long each lasted as far as is known.
 
-Every work root has one. It lets a deadline that was set in one boot continue in the next. A missing or unreadable file
-holds all staged data; a recreated one counts less time than has passed, never more.
+Every work root has one. It lets a deadline that was set in one boot continue in the next. While the file is missing or
+unreadable, all staged data of its work root is held; a recreated file counts less time than has passed, never more.
 
 Not here: which time counts (``decide.staged.deadline``), the clocks (``clock``), writing the file
 (``disk.record.heartbeat``).
@@ -21,9 +21,9 @@ from logdir.paths import HEARTBEAT
 FILE_NAME = HEARTBEAT
 VERSION = 1
 MAX_BOOTS = 2000
-"""Limit of recorded boots: replicas staged in an older boot count from the current boot only."""
+"""Limit of recorded boots; for a replica staged in an older boot only the time of the current boot counts."""
 MAX_BYTES = 512 << 10
-"""Size for that many boots; a larger file is not read."""
+"""Room for ``MAX_BOOTS`` boots; a larger file is refused."""
 _MAX_BOOT_ID = 64
 _KIND = "heartbeat"
 
@@ -34,14 +34,14 @@ class Boot:
 
     boot_id: str
     seen_ms: int
-    """Boot time of the last heartbeat."""
+    """``CLOCK_BOOTTIME`` at the last heartbeat of this boot."""
     credited_ms: int
-    """Credited time of the gap between the previous boot and this one."""
+    """How much of the time between the previous boot and this one counts towards deadlines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steady:
-    """Since when the wall clock has been synchronised and in step with boot time."""
+    """The instant, on both clocks, since when the wall clock is synchronised and in step with ``CLOCK_BOOTTIME``."""
 
     boottime_ms: int
     wall_ms: int
@@ -49,23 +49,23 @@ class Steady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """The content of the file."""
+    """The content of ``heartbeat.json``."""
 
     boots: tuple[Boot, ...]
-    """In their order; not empty, the last one is the current boot."""
+    """Oldest first, at least one; the last is the boot of the last heartbeat."""
     wall_ms: int
-    """Wall clock when it was last written."""
+    """Wall clock when the file was last written."""
     steady: Steady | None
     """``None``: the wall clock was not synchronised."""
     gap_from_ms: int | None
-    """Wall clock at the end of the previous boot, until the gap is credited; ``None``: nothing left to credit."""
+    """Wall clock at the end of the previous boot, until the gap since then is credited; ``None``: no gap to credit."""
 
 
 def render(value: Heartbeat) -> bytes:
-    """Return the file.
+    """Return the bytes of ``heartbeat.json``.
 
     Raises:
-        ValueError: it exceeds a limit (``MAX_BOOTS``, ``MAX_BYTES``), or has no boot.
+        ValueError: the file would exceed a limit (``MAX_BOOTS``, ``MAX_BYTES``), or has no boot.
     """
     data = own_json.render(
         _KIND,
@@ -83,20 +83,20 @@ def render(value: Heartbeat) -> bytes:
         },
     )
     if not 0 < len(value.boots) <= MAX_BOOTS or len(data) > MAX_BYTES:
-        raise ValueError(f"1 to {MAX_BOOTS} boots and {MAX_BYTES} bytes, not {len(value.boots)} and {len(data)}")
+        raise ValueError(f"{FILE_NAME}: 1 to {MAX_BOOTS} boots, {MAX_BYTES} bytes, not {len(value.boots)}, {len(data)}")
     return data
 
 
 def parse(data: bytes, path: str = "") -> Heartbeat:
-    """Read the file.
+    """Parse the bytes of ``heartbeat.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, too large, or not what a heartbeat holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))

@@ -1,8 +1,8 @@
 """The inventory file: all entries of one log dir, as JSON lines with a digest at the end.
 
-Line 1 is the disk, then one line per entry, sorted by (root, name as bytes), then the number of rows and the SHA-256
-over all bytes before it. A reader accepts a whole file, or refuses it with the number of the wrong line; it never uses
-a part.
+Line 1 is the log dir itself, then comes one line per entry, sorted by (root, name as bytes), then a line with the
+number of entries and the SHA-256 over all bytes before it. A reader accepts a whole file, or refuses it with the number
+of the wrong line; it never uses a part.
 
 Rows are named tuples and rendered by hand, because a scan makes one per partition directory and must not be slower
 than ``find``. Not here: looking at a disk (``observe.scan``), or what several inventories mean together (``migrate``).
@@ -51,9 +51,10 @@ class Disk(NamedTuple):
     """Line 1: one log dir. Sizes are bytes, instants epoch milliseconds; ``None``: not known."""
 
     log_dir: str
-    """Absolute."""
+    """Its absolute path."""
     taken_at_ms: int
     exact: bool
+    """Whether every file was sized (``--exact``), not only segments."""
     status: str
     """``ok`` or ``unreadable``."""
     problems: tuple[str, ...] = ()
@@ -71,7 +72,7 @@ class Disk(NamedTuple):
     total_inodes: int | None = None
     free_inodes: int | None = None
     layout: str | None = None
-    """``topic-name``, ``topic-id``, ``mixed`` or ``empty``, by live entries."""
+    """``topic-name``, ``topic-id``, ``mixed`` or ``empty``, by the names of live entries."""
 
 
 class Entry(NamedTuple):
@@ -95,6 +96,7 @@ class Entry(NamedTuple):
     last_base_offset: int | None = None
     oldest_ms: int | None = None
     newest_ms: int | None = None
+    """Earliest and latest modification time of the segments."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -104,12 +106,12 @@ class Entry(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """A whole inventory."""
+    """The content of an inventory file."""
 
     disk: Disk
     entries: tuple[Entry, ...]
     sha256: str
-    """As in the last line; hex."""
+    """The digest in the last line, over all bytes before it; hex."""
 
 
 DISK_KEYS = (
@@ -128,7 +130,7 @@ def raw_name(name: str, name_hex: str | None) -> bytes:
 
 
 def sort_key(entry: Entry) -> tuple[str, bytes]:
-    """Return the sort key of an entry."""
+    """Return the key that entries are sorted by: root, then name as bytes."""
     return entry.root, entry.raw_name
 
 
@@ -145,7 +147,7 @@ def _list(values: tuple[str, ...]) -> str:
 
 
 def render_entry(e: Entry) -> str:
-    """Return the line of one entry, sorted keys, with its LF."""
+    """Return the line of one entry, with sorted keys and its LF."""
     return (
         f'{{"bytes":{_number(e.bytes)},"files":{_number(e.files)},"first_offset":{_number(e.first_offset)},'
         f'"kind":"{e.kind}","last_base_offset":{_number(e.last_base_offset)},"log_bytes":{_number(e.log_bytes)},'
@@ -166,11 +168,11 @@ def render_disk(disk: Disk) -> str:
 
 
 def render(disk: Disk, entries: Iterable[Entry]) -> Iterator[bytes]:
-    """Write an inventory.
+    """Yield the bytes of an inventory file.
 
     Args:
         disk: Line 1.
-        entries: Sorted by ``sort_key``; not sorted is a wrong call.
+        entries: Sorted by ``sort_key``; this is not checked.
 
     Yields:
         The file's bytes in pieces of many lines; the last piece is the last line alone.
@@ -301,8 +303,8 @@ def parse_disk(line: bytes, path: str) -> Disk:
     """Read line 1.
 
     Raises:
-        MalformedFileError: the line is none.
-        UnsupportedVersionError: a newer inventory.
+        MalformedFileError: the line is not line 1 of an inventory.
+        UnsupportedVersionError: the inventory has another version.
     """
     where = f"{path}:1"
     value = _object(line, where, "line 1 of an inventory")
@@ -310,15 +312,17 @@ def parse_disk(line: bytes, path: str) -> Disk:
     if type(version) is not int:
         raise MalformedFileError(where, expected=f'line 1 of an inventory ("inventory": {VERSION})', found=version)
     if version != VERSION:
-        raise UnsupportedVersionError(where, expected=f"inventory version {VERSION}", found=version)
+        raise UnsupportedVersionError(
+            where, expected=f"inventory version {VERSION}", found=version, fix="use the logdird release that wrote it"
+        )
     return Disk(**_checked(value, _DISK, where))
 
 
 def parse_entry(line: bytes, where: str) -> Entry:
-    """Read one entry; ``where`` is ``path:line``.
+    """Read one entry; ``where`` is ``path:line``, for the error.
 
     Raises:
-        MalformedFileError: the line is none.
+        MalformedFileError: the line is no entry.
     """
     entry = Entry(**_checked(_object(line, where, "an entry"), _ENTRY, where))
     if entry.name_hex is not None:
@@ -332,12 +336,12 @@ def parse_entry(line: bytes, where: str) -> Entry:
 
 
 def parse_footer(line: bytes, where: str) -> tuple[int, str]:
-    """Read the last line: number of rows and digest in hex.
+    """Return the number of entries and the digest in hex from the last line; ``where`` is ``path:line``, for the error.
 
     Raises:
-        MalformedFileError: the line is none.
+        MalformedFileError: the line is no last line of an inventory.
     """
-    expected = "a last line with rows and sha256 (the file is cut off)"
+    expected = "a last line with rows and sha256 (a file without it is cut off)"
     value = _object(line, where, expected)
     rows, digest = value.get("rows"), value.get("sha256")
     if not _is_count(rows) or not isinstance(digest, str):
@@ -349,12 +353,12 @@ def parse(lines: Iterable[bytes], path: str) -> Inventory:
     """Read a whole inventory.
 
     Args:
-        lines: The file's lines, LFs included (an open binary file does).
+        lines: The file's lines, LFs included (an open binary file yields them).
         path: For errors, which name ``path:line``.
 
     Raises:
         MalformedFileError: cut off, altered, not sorted, or not an inventory.
-        UnsupportedVersionError: a newer inventory.
+        UnsupportedVersionError: the inventory has another version.
     """
     from hashlib import sha256
 

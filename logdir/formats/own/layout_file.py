@@ -1,6 +1,7 @@
 """``layout.json`` at the top of a log dir: the plan of an unfinished layout change, and its state.
 
-It only causes refusals: directory names decide where a replica is. If it is lost, we hold and ask the operator.
+The file only causes refusals: directory names decide where a replica is. If the file is lost, commands refuse until an
+operator confirms.
 
 Not here: the order of states (``decide.layout.transitions``).
 
@@ -29,27 +30,27 @@ class LayoutState(Enum):
     """Every step was done or refused."""
     VERIFIED = "verified"
     FINALIZING = "finalizing"
-    """The start block is being lifted for the named broker."""
+    """The start block is being lifted for the broker in ``for_broker``."""
     FINAL = "final"
-    """The start block is lifted for the named broker. A rollback is possible as from any other state."""
+    """The start block is lifted for the broker in ``for_broker``. A rollback is possible as from any other state."""
     ROLLING_BACK = "rolling-back"
 
 
 class LayoutFile(NamedTuple):
-    """The content of the file."""
+    """The content of ``layout.json``."""
 
     state: LayoutState
     plan_sha256: str
     """SHA-256 in the footer of the plan document."""
     cluster_id: str | None
     node_id: int | None
-    """The original node id, also while the broker is blocked."""
+    """The original node id, also while ``meta.properties`` has that of the start block."""
     for_broker: str | None = None
     """The broker that reads topic-id directories, as the operator named it; only from ``finalizing`` on."""
 
 
 def render(value: LayoutFile) -> bytes:
-    """Return the file."""
+    """Return the bytes of ``layout.json``."""
     return own_json.render(
         "layout",
         VERSION,
@@ -64,15 +65,15 @@ def render(value: LayoutFile) -> bytes:
 
 
 def parse(data: bytes, path: str = "") -> LayoutFile:
-    """Read the file.
+    """Parse the bytes of ``layout.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, or not what it holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     values = own_json.parse(data, path, "layout", VERSION)
     return LayoutFile(

@@ -1,8 +1,8 @@
 r"""Common frame of our own small files: one line of JSON with sorted keys, a version, and a digest.
 
 The key named after the file's kind holds its version: ``{"layout": 1, …, "sha256": …}``. The digest is taken over the
-line without the key ``sha256``. Unknown keys are returned with the others, so that a later writer can keep them. A
-newer version is refused by name, never guessed.
+line without the key ``sha256``. Unknown keys are returned with the others, so that a later writer can keep them.
+Another version is refused (``UnsupportedVersionError``), never guessed.
 
 Not here: the meaning of the keys (``replica_marker``, ``start_block_file``, …), and the place of the files (``disk``).
 
@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 from logdir.errors import MalformedFileError, UnsupportedVersionError
 
 MAX_BYTES = 4096
-"""A marker fits in one block, so that it can be written on a full disk (attacks A10)."""
+"""Limit of a marker (``replica.json``): it fits in one block, so it can be written on a full disk (attacks A10)."""
 DIGEST = "sha256"
 _MAX = 2**63 - 1
 _Member = TypeVar("_Member", bound=Enum)
@@ -37,12 +37,12 @@ def _digest(line: str) -> str:
 
 
 def render(kind: str, version: int, values: Mapping[str, object]) -> bytes:
-    """Return the file.
+    """Return the bytes of a file: one line of JSON with its version and digest.
 
     Args:
-        kind: The key that holds the version, and the file's name for messages.
+        kind: The key that holds the version; messages name the file by it.
         version: The version of the file.
-        values: All other keys; neither ``kind`` nor ``sha256``.
+        values: All other keys and their values; neither ``kind`` nor ``sha256``.
 
     Raises:
         ValueError: ``values`` contain a key of the frame, or a value without a JSON or UTF-8 form.
@@ -62,7 +62,7 @@ def _joined(*parts: str) -> str:
 
 
 def parse(data: bytes, path: str, kind: str, version: int) -> Values:
-    """Read the file.
+    """Parse a file, and check its version and digest.
 
     Args:
         data: The whole file.
@@ -71,14 +71,14 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
         version: The supported version.
 
     Returns:
-        All keys except those of the frame.
+        All keys except the version and the digest.
 
     Raises:
-        UnsupportedVersionError: a different version.
-        MalformedFileError: not one line of JSON with that kind, or a wrong digest.
+        UnsupportedVersionError: the file has a different version.
+        MalformedFileError: not one line of JSON with the key ``kind``, or a wrong digest.
     """
     if not data.endswith(b"\n") or data.count(b"\n") != 1:
-        raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes")
+        raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes that are not")
     try:
         values = parse_json(data)
     except (ValueError, RecursionError) as error:
@@ -87,26 +87,26 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
         raise MalformedFileError(path, expected=f"an object with the key {kind}", found=repr(data[:60]))
     found = values.pop(kind)
     if type(found) is not int:
-        raise MalformedFileError(path, expected=f"a version in {kind}", found=found)
+        raise MalformedFileError(path, expected=f"a version number in {kind}", found=found)
     if found != version:
         raise UnsupportedVersionError(
             path,
             expected=f"{kind} version {version}",
             found=found,
-            fix="use the release that wrote it; nothing was touched",
+            fix="use the logdird release that wrote this file; nothing was touched",
         )
     stored = values.pop(DIGEST, None)
     digest = _digest(_line({kind: found, **values}))
     if stored != digest:
-        raise MalformedFileError(path, expected=f"{DIGEST} {digest}", found=stored)
+        raise MalformedFileError(path, expected=f"{DIGEST} {digest} of the other keys", found=stored)
     return Values(values, path)
 
 
 def parse_json(data: bytes) -> Any:
-    """Parse one JSON value, and refuse what Python's reader accepts: a repeated key, ``NaN``.
+    """Parse one JSON value; refuse a repeated key and ``NaN``, which Python's own reader accepts.
 
     Raises:
-        ValueError: it is no JSON; ``RecursionError`` if it is nested too deeply.
+        ValueError: the bytes are no JSON; ``RecursionError`` if it is nested too deeply.
     """
     return json.loads(data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
 
@@ -123,9 +123,9 @@ def _refuse(text: str) -> NoReturn:
 
 
 class Values:
-    """The keys of a parsed file, read by type.
+    """The keys and values of a parsed file; each method reads a key with the type that its value must have.
 
-    Every method raises ``MalformedFileError`` if the key is missing or has another type.
+    A method that reads a value raises ``MalformedFileError`` if the key is missing or has another type.
     """
 
     def __init__(self, values: Any, path: str, within: str = "") -> None:
@@ -134,38 +134,38 @@ class Values:
         self._values, self._path, self._within = values, path, within
 
     def has(self, key: str) -> bool:
-        """Whether the key exists: newer keys may be missing."""
+        """Whether the file has the key; a file of an older release lacks newer keys."""
         return key in self._values
 
     def refused(self, key: str, expected: str) -> MalformedFileError:
-        """Return the error for a key with a wrong value."""
+        """Return, for the caller to raise, the error that ``key`` does not hold what is ``expected``."""
         found = self._values.get(key, "no such key")
         return MalformedFileError(self._path, expected=f"{expected} in {self._within}{key}", found=found)
 
     def text(self, key: str) -> str:
-        """Return a text."""
+        """Return the text under a key."""
         value = self._values.get(key)
         if not isinstance(value, str):
             raise self.refused(key, "a text")
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """Return a text, or ``None`` for null."""
+        """Return the text under a key, or ``None`` if it is null."""
         return None if self._is_null(key) else self.text(key)
 
     def number(self, key: str, highest: int = _MAX) -> int:
-        """Return a whole number from 0."""
+        """Return the whole number under a key, from 0 to ``highest``."""
         value = self._values.get(key)
         if type(value) is not int or not 0 <= value <= highest:
             raise self.refused(key, f"a whole number of 0 to {highest}")
         return value
 
     def number_or_none(self, key: str) -> int | None:
-        """Return a whole number from 0, or ``None`` for null."""
+        """Return the whole number under a key, from 0, or ``None`` if it is null."""
         return None if self._is_null(key) else self.number(key)
 
     def flag(self, key: str) -> bool:
-        """Return true or false."""
+        """Return the ``true`` or ``false`` under a key."""
         value = self._values.get(key)
         if not isinstance(value, bool):
             raise self.refused(key, "true or false")
@@ -176,7 +176,7 @@ class Values:
         return Values(self._values.get(key), self._path, f"{key}.")
 
     def one_of(self, key: str, kind: type[_Member]) -> _Member:
-        """Return the enumeration member with this value."""
+        """Return the member of ``kind`` whose value is the text under a key."""
         try:
             return kind(self.text(key))
         except ValueError:

@@ -1,7 +1,7 @@
-"""A broker's plan document: the steps of one broker, as JSON lines with a digest.
+"""A broker's plan document: the steps of its layout change, as JSON lines with a digest.
 
-Header, one line per step, footer with their number and the digest of all lines before it. A truncated, altered or newer
-document is not used at all. Unknown keys are ignored.
+Header, one line per step, footer with the number of steps and the digest of all lines before it. A truncated,
+altered or newer document is not used at all. Unknown keys are ignored.
 
 Not here: writing one (``migrate.plan.documents``), whether a step still fits (``decide.layout.transitions``).
 
@@ -29,13 +29,15 @@ class IdFrom(Enum):
     """The origin of a step's topic id."""
 
     OWN = "own"
-    """Its own ``partition.metadata``."""
+    """The replica's own ``partition.metadata``."""
     SIBLINGS = "siblings"
+    """Other replicas of the same topic."""
     MINTED = "minted"
+    """No replica had an id: the planner minted one."""
 
 
 class Header(NamedTuple):
-    """The broker of a plan."""
+    """Line 1 of a plan document: the broker, and the inventory that the plan was made from."""
 
     cluster: str
     """The cluster's name in the fleet file."""
@@ -43,7 +45,7 @@ class Header(NamedTuple):
     node_id: int
     inventory_sha256: str
     log_dirs: tuple[str, ...]
-    """Absolute paths."""
+    """Absolute paths of the broker's log dirs."""
 
 
 class Step(NamedTuple):
@@ -65,7 +67,7 @@ class Step(NamedTuple):
 
 
 class PlanDocument(NamedTuple):
-    """A whole document."""
+    """The content of a plan document."""
 
     header: Header
     steps: tuple[Step, ...]
@@ -74,7 +76,7 @@ class PlanDocument(NamedTuple):
 
 
 def parse(data: bytes, path: str = "") -> PlanDocument:
-    """Read a document.
+    """Parse a plan document.
 
     Args:
         data: The whole file.
@@ -91,7 +93,7 @@ def parse(data: bytes, path: str = "") -> PlanDocument:
             f"{path}:{max(1, len(lines) - (not lines[-1]))}",
             expected="a header, steps and a footer, each a line that ends with LF",
             found="a line that is cut off" if lines[-1] else f"{count} lines",
-            fix="take the document from the plan again",
+            fix="copy brokers/CLUSTER/NODE.jsonl from the plan directory again",
         )
     header = _header(_object(lines[0], f"{path}:1"), f"{path}:1")
     footer_at = f"{path}:{count}"
@@ -103,7 +105,7 @@ def parse(data: bytes, path: str = "") -> PlanDocument:
             footer_at,
             expected=f"{count - 2} steps, sha256 {digest}",
             found=f"{number} steps, sha256 {stored}",
-            fix="it was altered or cut off; take the document from the plan again",
+            fix="this file was altered or cut off; copy brokers/CLUSTER/NODE.jsonl from the plan directory again",
         )
     steps = []
     names: set[tuple[str, str]] = set()
@@ -135,7 +137,7 @@ def _log_dirs(values: dict[str, Any], path: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) and each.startswith("/") for each in found):
         raise MalformedFileError(path, expected="a list of absolute paths in log_dirs", found=found)
     if len(set(found)) != len(found):
-        raise MalformedFileError(path, expected="log_dirs that differ", found=found)
+        raise MalformedFileError(path, expected="each log dir once in log_dirs", found=found)
     return tuple(found)
 
 
@@ -144,7 +146,7 @@ def _header(found: dict[str, Any], path: str) -> Header:
     version = values.number("plan")
     if version != VERSION:
         raise UnsupportedVersionError(
-            path, expected=f"plan version {VERSION}", found=version, fix="use the release that wrote it"
+            path, expected=f"plan version {VERSION}", found=version, fix="use the logdird release that wrote it"
         )
     if values.text("verb") != VERB:
         raise MalformedFileError(path, expected=f"verb {VERB}", found=values.text("verb"))
@@ -177,7 +179,7 @@ def _step(values: Values, path: str, header: Header) -> Step:
         values.number_or_none("log_bytes"),
     )
     if step.log_dir not in header.log_dirs:
-        raise MalformedFileError(path, expected="a log dir of the header", found=step.log_dir)
+        raise MalformedFileError(path, expected="a log_dir that the header lists", found=step.log_dir)
     name = parse_partition_dir(step.name)
     is_name = name is not None and (name.topic, name.partition, name.form) == (
         step.topic,
@@ -186,10 +188,10 @@ def _step(values: Values, path: str, header: Header) -> Step:
     )
     if not is_name or step.topic == METADATA_TOPIC:
         raise MalformedFileError(
-            path, expected="from to be the directory of topic and partition", found=f"{step.name} of {step.topic}"
+            path, expected="'from' to be the directory of topic and partition", found=f"'{step.name}' of '{step.topic}'"
         )
     if topic_id.is_zero or step.place != render_id_dir(topic_id, step.partition):
         raise MalformedFileError(
-            path, expected="to to be the directory of topic_id and partition", found=f"{step.place} of {topic_id}"
+            path, expected="'to' to be the directory of topic_id and partition", found=f"'{step.place}' of {topic_id}"
         )
     return step

@@ -2,7 +2,7 @@
 
 After a failed sync the kernel marks the pages clean: until the next boot, a process may read data that is not on the
 disk. So nothing is decided or written on such a disk until then. The failed disk cannot be trusted to keep this record,
-so every other work root of the broker has it. The file only ever makes us refuse.
+so every other work root of the broker has it. The file only ever causes refusals.
 
 Not here: writing it, and finding its disks (``disk.record.quarantine``).
 
@@ -30,16 +30,16 @@ class QuarantinedDisk(NamedTuple):
     """One log dir whose disk failed a sync."""
 
     log_dir: str
-    """As configured at that time."""
+    """Its path, as configured when the sync failed."""
     directory_id: str | None
     found: str
-    """The error message of the kernel."""
+    """The kernel's error message of the failed sync."""
     at_ms: int
-    """Wall clock, for people."""
+    """Wall clock when the sync failed, in epoch milliseconds; for people only."""
 
 
 class QuarantineFile(NamedTuple):
-    """The content of the file."""
+    """The content of ``quarantine.json``."""
 
     boot_id: str
     """The boot of the failure; in another boot the record does not count."""
@@ -47,27 +47,27 @@ class QuarantineFile(NamedTuple):
 
 
 def render(value: QuarantineFile) -> bytes:
-    """Return the file.
+    """Return the bytes of ``quarantine.json``.
 
     Raises:
         ValueError: a path is not UTF-8, or there are too many disks.
     """
     if not 0 < len(value.disks) <= _MAX_DISKS:
-        raise ValueError(f"1 to {_MAX_DISKS} disks, not {len(value.disks)}")
+        raise ValueError(f"{FILE_NAME} has 1 to {_MAX_DISKS} disks, not {len(value.disks)}")
     disks = [one._replace(found=one.found[:_MAX_FOUND])._asdict() for one in value.disks]
     return own_json.render(_KIND, VERSION, {"boot_id": value.boot_id, "disks": disks})
 
 
 def parse(data: bytes, path: str = "") -> QuarantineFile:
-    """Read the file.
+    """Parse the bytes of ``quarantine.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, too large, or not what such a file holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))

@@ -2,7 +2,7 @@
 layout.
 
 It exists only if the original was missing, or differs from the file we would write without a topic name. With it, a
-rollback restores the same bytes and modification time. Its loss loses only that.
+rollback restores the same bytes and modification time. If the file is lost, only these are lost.
 
 Not here: when it is written and removed (``disk.replica.relayout``).
 
@@ -22,28 +22,28 @@ VERSION = 1
 
 
 class Original(NamedTuple):
-    """The original ``partition.metadata``."""
+    """The original ``partition.metadata``: its bytes and modification time."""
 
     data: bytes
     mtime_ns: int
 
 
 class RelayoutFile(NamedTuple):
-    """The content of the file."""
+    """The content of ``relayout.json``."""
 
     original: Original | None
     """``None``: there was no ``partition.metadata``."""
 
 
 def render(value: RelayoutFile) -> bytes:
-    """Return the file.
+    """Return the bytes of ``relayout.json``.
 
     Raises:
-        ValueError: a time before 1970.
+        ValueError: the modification time is before 1970.
     """
     original = value.original
     if original is not None and original.mtime_ns < 0:
-        raise ValueError("a time before 1970")
+        raise ValueError("the modification time of partition.metadata is before 1970")
     return own_json.render(
         "relayout",
         VERSION,
@@ -55,15 +55,15 @@ def render(value: RelayoutFile) -> bytes:
 
 
 def parse(data: bytes, path: str = "") -> RelayoutFile:
-    """Read the file.
+    """Parse the bytes of ``relayout.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, or not what it holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     values = own_json.parse(data, path, "relayout", VERSION)
     text = values.text_or_none("partition_metadata")
@@ -73,7 +73,7 @@ def parse(data: bytes, path: str = "") -> RelayoutFile:
 
 
 def unpacked(text: str, path: str, key: str) -> bytes:
-    """Decode a base64 text.
+    """Return the bytes of a base64 text; ``path`` and ``key`` are its file and key, for the error.
 
     Raises:
         MalformedFileError: the text is no base64.

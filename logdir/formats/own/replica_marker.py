@@ -1,8 +1,8 @@
 """``replica.json``: why a partition directory was moved, and until when that can be undone.
 
-It is written into the directory and synced before every rename of it. It moves with the data, so a restart needs only a
-scan. A marker under a live name means nothing. A marker that does not match this host and log dir is foreign, and its
-replica is held.
+The marker is written into the directory and synced before every rename of it. It moves with the data, so a restart
+needs only a scan. A marker in a live directory means nothing. A marker that does not match this host and log dir is
+foreign, and its replica is held.
 
 Not here: when a deadline has passed (``decide.staged.deadline``), writing it to a disk (``disk.replica``).
 
@@ -26,12 +26,12 @@ from logdir.replica_ref import ReplicaRef
 
 FILE_NAME = MARKER_FILE
 VERSION = 1
-BY_HAND = "held: no command changes it; docs/undo.md says how its files are taken out by hand"
+BY_HAND = "the replica is held: no command changes it; docs/undo.md shows how to take its files out by hand"
 """Fix for a staged replica whose marker cannot be used."""
 
 
 class Intent(Enum):
-    """The purpose of a marked directory."""
+    """Why a directory has a marker."""
 
     STAGED = "staged"
     INCOMING = "incoming"
@@ -50,7 +50,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaMarker:
-    """The content of the file. Instants and durations are milliseconds."""
+    """The content of ``replica.json``. Instants and durations are milliseconds."""
 
     intent: Intent
     cluster_id: str | None
@@ -68,22 +68,22 @@ class ReplicaMarker:
     staged_at_ms: int
     """Wall clock, for people; deadlines depend on the next three fields."""
     delay_ms: int | None
-    """``None``: held, without a deadline."""
+    """Time from the staging to the deadline; ``None``: held, without a deadline."""
     boot_id: str
     boottime_ms: int
     checkpoints: Checkpoints = Checkpoints()
     clean: bool
-    """Whether its log was cleanly closed."""
+    """Whether the broker had closed the log cleanly (``.kafka_cleanshutdown``)."""
     tiered: bool = False
-    """Whether its local log is only a part of the topic."""
+    """Whether the topic has remote storage, so that the local log is only a part."""
 
     def __post_init__(self) -> None:
         if self.delay_ms is not None and not isinstance(self.evidence, Removed):
-            raise ValueError("only proof of removal sets a deadline (law 1)")
+            raise ValueError("a deadline (delay_ms) without proof of removal (law 1)")
 
     @property
     def ref(self) -> ReplicaRef:
-        """Return which replica it is about."""
+        """The replica that the marker is about."""
         return ReplicaRef(topic=self.topic, topic_id=self.topic_id, partition=self.partition)
 
 
@@ -102,10 +102,10 @@ def _evidence_values(evidence: Evidence) -> dict[str, object]:
 
 
 def render(marker: ReplicaMarker) -> bytes:
-    """Return the file.
+    """Return the bytes of ``replica.json``.
 
     Raises:
-        ValueError: it would not fit (``own_json.MAX_BYTES``), or holds what JSON has no form for.
+        ValueError: the file would exceed ``own_json.MAX_BYTES``, or a value has no JSON form.
     """
     points = marker.checkpoints
     data = own_json.render(
@@ -143,15 +143,15 @@ def render(marker: ReplicaMarker) -> bytes:
 
 
 def parse(data: bytes, path: str = "") -> ReplicaMarker:
-    """Read the file.
+    """Parse the bytes of ``replica.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, or not what a marker holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     values = own_json.parse(data, path, "replica", VERSION)
     points = values.inner("checkpoints")
@@ -187,7 +187,7 @@ def parse(data: bytes, path: str = "") -> ReplicaMarker:
     except InvalidIdError as error:
         raise MalformedFileError(path, expected=error.expected, found=topic_id) from None
     except ValueError as error:
-        raise MalformedFileError(path, expected="proof beside a deadline", found=str(error)) from None
+        raise MalformedFileError(path, expected="a deadline only with proof of removal", found=str(error)) from None
 
 
 def _evidence(values: own_json.Values) -> Evidence:

@@ -39,7 +39,7 @@ class ListedState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedReplica:
-    """One staged replica of a listing."""
+    """One staged replica in a listing of ``logdirctl staged ls --json``."""
 
     log_dir: str
     name: str
@@ -51,14 +51,15 @@ class ListedReplica:
     undo_until_ms: int | None
     """When a purge may remove it (wall clock of that broker); ``None``: no deadline."""
     is_tiered: bool
+    """Whether the topic has remote storage, so that the staged files are only a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedDocument:
-    """A listing of one broker."""
+    """What ``logdirctl staged ls --json`` printed on one broker."""
 
     path: str
-    """The path of its file."""
+    """Path of the file with the listing."""
     exit_status: int
     """0: every log dir was read, and no listed replica is broken."""
     cluster_id: str | None
@@ -69,15 +70,15 @@ class StagedDocument:
 
 
 def parse(data: bytes, path: str = "") -> StagedDocument:
-    """Read a listing.
+    """Parse the output of ``logdirctl staged ls --json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: it is no such listing, or cut off.
-        UnsupportedVersionError: it is of another format.
+        MalformedFileError: the file is no such listing, or cut off.
+        UnsupportedVersionError: the listing has another ``format`` number.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found="a larger file")

@@ -1,7 +1,7 @@
-"""``staging-limit.json``: how much was staged in the last 24 hours.
+"""``staging-limit.json``: how many partitions and topics were staged in the last 24 hours.
 
-It is synced in every work root before the staging it counts, so that after a crash it counts too much rather than too
-little. If it is missing or unreadable in any work root, stagings are held until an operator confirms.
+The file is synced in every work root before the staging that it counts, so that after a crash it counts too much
+rather than too little. If it is missing or unreadable in any work root, nothing is staged until an operator confirms.
 
 Not here: the limit (``decide.staging_limit``), writing it (``disk.record.staging_limit``).
 
@@ -20,28 +20,28 @@ from logdir.paths import STAGING_LIMIT
 FILE_NAME = STAGING_LIMIT
 VERSION = 1
 MAX_COUNTS = 1000
-"""Limit of counts; a writer with more merges the oldest (``decide.staging_limit``)."""
+"""Limit of counts in the file; a writer with more merges the oldest (``decide.staging_limit``)."""
 MAX_BYTES = 64 << 10
-"""Size for that many counts; a larger file is not read."""
+"""Room for ``MAX_COUNTS`` counts; a larger file is refused."""
 _KIND = "staging_limit"
 _KEY = "staged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Count:
-    """One staging, or several merged ones."""
+    """How many partitions and topics one staging took, or several stagings that were merged into one count."""
 
     instant_ms: int
-    """Wall clock; 0: the clock was not synchronised then."""
+    """Wall clock of the staging, in epoch milliseconds; 0: the clock was not synchronised then."""
     partitions: int
     topics: int
 
 
 def render(counts: tuple[Count, ...]) -> bytes:
-    """Return the file.
+    """Return the bytes of ``staging-limit.json``.
 
     Raises:
-        ValueError: it exceeds a limit (``MAX_COUNTS``, ``MAX_BYTES``).
+        ValueError: the file would exceed a limit (``MAX_COUNTS``, ``MAX_BYTES``).
     """
     listed = [[count.instant_ms, count.partitions, count.topics] for count in counts]
     data = own_json.render(_KIND, VERSION, {_KEY: listed})
@@ -51,7 +51,7 @@ def render(counts: tuple[Count, ...]) -> bytes:
 
 
 def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
-    """Read the file.
+    """Parse the bytes of ``staging-limit.json``.
 
     Args:
         data: The whole file.
@@ -61,8 +61,8 @@ def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
         The counts in the order of the file; empty if nothing was staged.
 
     Raises:
-        MalformedFileError: torn, altered, too large, or not what it must hold.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     if len(data) > MAX_BYTES:
         raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
@@ -70,11 +70,11 @@ def parse(data: bytes, path: str = "") -> tuple[Count, ...]:
     # The digest was checked above, so these bytes are parsed again safely.
     listed = json.loads(data).get(_KEY)
     if not isinstance(listed, list) or len(listed) > MAX_COUNTS:
-        raise values.refused(_KEY, f"a list of at most {MAX_COUNTS}")
+        raise values.refused(_KEY, f"a list of at most {MAX_COUNTS} counts")
     counts = []
     for number, item in enumerate(listed):
         if not isinstance(item, list) or len(item) != 3:
-            raise values.refused(_KEY, f"[instant_ms, partitions, topics] at {number}")
+            raise values.refused(_KEY, f"[instant_ms, partitions, topics] at index {number}")
         named = own_json.Values(
             dict(zip(("instant_ms", "partitions", "topics"), item, strict=True)), path, f"{_KEY}[{number}]."
         )

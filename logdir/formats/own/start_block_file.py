@@ -31,24 +31,24 @@ FALSE_NODE_ID = meta_properties.START_BLOCK_NODE_ID
 
 
 class StartBlockFile(NamedTuple):
-    """The content of the file."""
+    """The content of ``start-block.json``."""
 
     original: bytes
     """The original ``meta.properties``."""
     mtime_ns: int
-    """Its modification time."""
+    """Modification time of the original ``meta.properties``."""
     node_id: int | None
     """The original node id, for people."""
 
 
 def render(value: StartBlockFile) -> bytes:
-    """Return the file.
+    """Return the bytes of ``start-block.json``.
 
     Raises:
-        ValueError: a time before 1970.
+        ValueError: the modification time is before 1970.
     """
     if value.mtime_ns < 0:
-        raise ValueError("a time before 1970")
+        raise ValueError("the modification time of meta.properties is before 1970")
     return own_json.render(
         "start_block",
         VERSION,
@@ -61,15 +61,15 @@ def render(value: StartBlockFile) -> bytes:
 
 
 def parse(data: bytes, path: str = "") -> StartBlockFile:
-    """Read the file.
+    """Parse the bytes of ``start-block.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        MalformedFileError: torn, altered, or not what it holds.
-        UnsupportedVersionError: of another version.
+        MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
+        UnsupportedVersionError: the file has another version.
     """
     values = own_json.parse(data, path, "start_block", VERSION)
     original = unpacked(values.text("meta_properties"), path, "meta_properties")
@@ -80,7 +80,7 @@ def is_blocked(data: bytes, path: str = "") -> bool:
     """Whether a ``meta.properties`` contains the node id of the start block.
 
     Raises:
-        FormatError: it is malformed.
+        FormatError: ``data`` is malformed.
     """
     return meta_properties.parse(data, path).node_id == FALSE_NODE_ID
 
@@ -89,11 +89,11 @@ def blocked(data: bytes, path: str = "") -> bytes:
     """Return a ``meta.properties`` with the node id of the start block and no other change.
 
     Args:
-        data: The original.
+        data: The original ``meta.properties``.
         path: Where it lies, for the error.
 
     Raises:
-        FormatError: it is malformed, or the node id cannot be changed alone.
+        FormatError: ``data`` is malformed, or the node id cannot be changed alone.
     """
     before = meta_properties.parse(data, path)
     key = before.version.node_key

@@ -22,11 +22,11 @@ class WorkRootKind(Enum):
     """The place of a work root, relative to its log dir."""
 
     INSIDE = "inside"
-    """It is the log dir itself; no stock broker starts on it (KIP-516's own path)."""
+    """The log dir itself, with ``deleting/`` at its top as in KIP-516; no stock broker starts on it."""
     BESIDE = "beside"
-    """``{log.dir}.logdird``."""
+    """The directory ``{log.dir}.logdird``, beside the log dir."""
     IN_PLACE = "in-place"
-    """The one sub-directory of a log dir that stock brokers ignore."""
+    """``__cluster_metadata-2147483647``, the one sub-directory of a log dir that stock brokers ignore."""
 
 
 class Belonging(NamedTuple):
@@ -35,7 +35,7 @@ class Belonging(NamedTuple):
     cluster_id: ClusterId | None
     node_id: int | None
     directory_id: DirectoryId | None
-    """``None`` before 3.7."""
+    """``None``: ``meta.properties`` has none, as before 3.7."""
 
     def __str__(self) -> str:
         """Return all three, for a message."""
@@ -54,27 +54,27 @@ def belonging(properties: MetaProperties) -> Belonging:
 
 
 class WorkRootFile(NamedTuple):
-    """The content of the file."""
+    """The content of ``work-root.json``."""
 
     kind: WorkRootKind
     belongs: Belonging
     log_dir: str
-    """Absolute path as configured at its creation, for people; a disk may be mounted elsewhere."""
+    """Absolute path of the log dir when the work root was made, for people; its disk may be mounted elsewhere now."""
     made_at_ms: int
     unsupported_fs: bool = False
-    """Whether the operator allowed any file system at its creation."""
+    """Whether the operator allowed an unsupported file system (``init --even-on-unsupported-fs``)."""
 
 
 def parse(data: bytes, path: str = "") -> WorkRootFile:
-    """Read the file.
+    """Parse the bytes of ``work-root.json``.
 
     Args:
         data: The whole file.
         path: Where it lies, for the error.
 
     Raises:
-        UnsupportedVersionError: another version.
-        MalformedFileError: not the file, cut off or altered.
+        UnsupportedVersionError: the file has another version.
+        MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
         InvalidIdError: ``directory_id`` is no id.
     """
     values = own_json.parse(data, path, KIND, VERSION)
@@ -91,7 +91,7 @@ def parse(data: bytes, path: str = "") -> WorkRootFile:
 
 
 def render(value: WorkRootFile) -> bytes:
-    """Return the file.
+    """Return the bytes of ``work-root.json``.
 
     Raises:
         ValueError: the path or cluster id is not UTF-8.

@@ -1,1 +1,1 @@
-"""Output formats of stock tools, line by line."""
+"""Output of Kafka's own tools (``kafka-log-dirs``, ``kafka-topics``): values to text, line by line."""

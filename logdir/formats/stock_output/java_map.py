@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 def text_hash(text: str) -> int:
-    """Return the hash of a text: 32 bits, unsigned.
+    """Return Java's ``hashCode`` of a text: 32 bits, unsigned.
 
     >>> text_hash("plain")
     106748362
@@ -32,12 +32,12 @@ def text_hash(text: str) -> int:
 
 
 def partition_hash(topic: str, partition: int) -> int:
-    """Return the hash of a topic-partition: 32 bits, unsigned."""
+    """Return Java's ``hashCode`` of a ``TopicPartition``: 32 bits, unsigned."""
     return (31 * (31 + partition) + text_hash(topic)) & _BITS
 
 
 def map_order(keys: Iterable[_T], hash_of: Callable[[_T], int], *, bins: int = FIRST_TABLE) -> list[_T]:
-    """Return keys in the order of a map's bins; those of one bin stay in the order given.
+    """Return keys in the order of a ``HashMap``'s bins; those of one bin stay in the order given.
 
     Args:
         keys: Each once.

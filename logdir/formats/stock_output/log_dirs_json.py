@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from logdir.formats.stock_output.java_map import map_order, partition_hash, text_hash
 
 OFFLINE: Final = "org.apache.kafka.common.errors.KafkaStorageException"
-"""The error value of a log dir that cannot be used."""
+"""The ``error`` of a log dir that cannot be used."""
 UNKNOWN_LAG: Final = -1
 
 
@@ -38,20 +38,20 @@ class PartitionLine(NamedTuple):
 
 
 class LogDirLine(NamedTuple):
-    """One log dir."""
+    """One log dir of the broker, with the replicas in it."""
 
     log_dir: str
     error: str | None
-    """Name of a Java class."""
+    """Java class name of the error, as ``OFFLINE``; ``None``: the log dir can be used."""
     partitions: tuple[PartitionLine, ...]
 
 
 def render(broker: int, log_dirs: Iterable[LogDirLine]) -> str:
-    """Return the line, without its LF.
+    """Return the line of JSON, without its LF.
 
     Args:
         broker: Node id.
-        log_dirs: Each path once.
+        log_dirs: The log dirs of the broker, each path once.
     """
     # The stock client creates this map with one bin per log dir.
     ordered = map_order(sorted(log_dirs), lambda one: text_hash(one.log_dir), bins=1)

@@ -26,14 +26,14 @@ _FIRST_OF_ITS_BIN: Final = "segment.bytes"
 
 
 class Reassignment(NamedTuple):
-    """A reassignment in progress."""
+    """A reassignment in progress: the node ids of the replicas that it adds and removes."""
 
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
 
 class PartitionText(NamedTuple):
-    """One partition; lists of node ids in the order of the cluster."""
+    """What one partition's line shows; node ids are in the order in which the cluster lists them."""
 
     partition: int
     leader: int | None
@@ -42,12 +42,12 @@ class PartitionText(NamedTuple):
     isr: tuple[int, ...]
     reassignment: Reassignment | None
     elr: tuple[int, ...] | None
-    """Eligible leader replicas; ``None``: not known."""
+    """Eligible leader replicas; ``None``: not known, printed as ``N/A``."""
     last_known_elr: tuple[int, ...] | None
 
 
 class TopicText(NamedTuple):
-    """One topic."""
+    """What the lines of one topic show."""
 
     name: str
     topic_id: TopicId | None
@@ -61,8 +61,8 @@ def render(topic: TopicText, only: frozenset[int] | None = None) -> Iterator[str
     """Yield the lines of a topic, without LF.
 
     Args:
-        topic: All of it.
-        only: Partitions to list; the stock tool lists all of a topic.
+        topic: The topic with all its partitions.
+        only: Numbers of the partitions to list; ``None``: all, as the stock tool does.
     """
     first = topic.partitions[0]
     named = sorted(topic.configs, key=lambda pair: (pair[0] != _FIRST_OF_ITS_BIN, pair[0]))

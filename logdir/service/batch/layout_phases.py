@@ -1,11 +1,11 @@
 """Carrying out a layout decision over all log dirs of a broker, phase by phase.
 
-Each batch of replicas takes the broker's locks anew; between batches the start block keeps brokers out. A failed disk
-does not stop the others: they finish their phase, and the next phase does not begin. After an interruption a new scan
-and a new decision continue.
+Each batch of replicas takes Kafka's lock of every log dir again; between batches the start block keeps brokers out. A
+failed disk does not stop the others: they finish their phase, and the next phase does not begin. After an interruption
+a new scan and a new decision continue.
 
-Not here: whether a verb is allowed (``logdir.decide.layout.transitions``), the changes of one log dir (``layout`` and
-``relayout`` of ``logdir.disk``), which locks are held (the caller's).
+Not here: whether a layout command is allowed (``logdir.decide.layout.transitions``), the changes of one log dir
+(``layout`` and ``relayout`` of ``logdir.disk``), which locks are held (the caller's).
 
 Spec: design §2 laws 4, 6, §3.1, §5 "a port per log dir", §8; attacks A21, A22, A37.
 """
@@ -49,13 +49,13 @@ BATCH: Final = 4096
 _LONGEST_MS: Final = 1000
 """A hold that takes longer makes the next batch smaller (law 4: two seconds)."""
 Hold = Callable[[], AbstractContextManager[batch_loop.Held]]
-"""Takes every lock of the broker and holds them until it is closed."""
+"""Takes Kafka's lock of every log dir of the broker, and holds them until the block ends."""
 _Step = Callable[[], Mapping[str, Outcome]]
 
 
 @dataclass(slots=True, kw_only=True)
 class LayoutReport:
-    """The result of a layout decision."""
+    """The result of carrying out a layout decision."""
 
     decision: Decision
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
@@ -63,7 +63,7 @@ class LayoutReport:
     failed: dict[str, LogDirError] = field(default_factory=dict)
     """The error of each log dir, or other path, where the work could not continue."""
     is_finished: bool = False
-    """Whether every phase was done without a failure, and no refused replica keeps the verb from finishing."""
+    """Whether every phase was done without a failure, and no refused replica keeps the command from finishing."""
 
     @property
     def refused(self) -> tuple[LogDirError, ...]:
@@ -102,7 +102,7 @@ def carry_out(
     Args:
         open_dirs: All log dirs of the broker.
         decision: From ``logdir.decide.layout.transitions``, based on a scan of these log dirs.
-        hold: Holds every lock of the broker.
+        hold: Holds Kafka's lock of every log dir of the broker.
         reporter: Receives progress.
         batch: Largest number of replicas under one hold of the locks; fewer on a slow disk.
         run_at: Makes the calls that move replicas.
@@ -113,7 +113,7 @@ def carry_out(
     Raises:
         LockHeldError: a broker runs; changes made by then stay.
         LogDirReplacedError: a path leads to another log dir now; changes made by then stay.
-        LogDirError: a sync before the end failed, or its locks cannot be taken; changes made by then stay.
+        LogDirError: a sync before the end failed, or Kafka's locks cannot be taken; changes made by then stay.
     """
     report = LayoutReport(decision=decision)
     work = _Work(

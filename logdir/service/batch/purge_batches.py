@@ -51,7 +51,7 @@ def purge_all(
         planned: The result row and the purge of each replica.
         rates: Bytes and files per second; 0: no limit.
         reporter: Receives progress.
-        against: Called right before each claim; returns why the replica may not be purged.
+        against: Called right before each claim; returns why the replica may not be purged, ``None`` if it may.
 
     Returns:
         One row per action, in their order, and the problems of disks. A disk that failed, or was replaced since it was

@@ -43,7 +43,7 @@ _FRESH_MS = 10 * 1000
 
 
 class Looked(NamedTuple):
-    """The cluster metadata that was read."""
+    """The cluster metadata that was read before a purge; ``has_source``: whether there is a source to read at all."""
 
     look: PurgeRecheck
     problem: Problem | None = None
@@ -54,7 +54,7 @@ class Looked(NamedTuple):
 
 
 class PurgeOverrides(NamedTuple):
-    """The operator's overrides for reasons that keep a staged replica from being purged."""
+    """The operator's overrides (``--even-if-…``) for reasons that keep a staged replica from being purged."""
 
     is_even_if_assigned: bool = False
     is_even_if_last: bool = False
@@ -65,7 +65,7 @@ NO_OVERRIDES: Final = PurgeOverrides()
 
 
 class Rechecking:
-    """The current knowledge for purges; reads the source again when it is some seconds old."""
+    """The cluster metadata and facts with which purges are checked; read again when they are some seconds old."""
 
     def __init__(
         self, source: SourceRequest, overrides: PurgeOverrides, broker: OpenBroker, facts: Sequence[LogDirFacts]
@@ -76,7 +76,7 @@ class Rechecking:
             source: The source.
             overrides: The operator's overrides.
             broker: Open.
-            facts: Facts of every configured log dir, just scanned.
+            facts: Facts of every configured log dir, from a new scan.
 
         Raises:
             ConfigError: the source is invalid, or is a request document.
@@ -86,7 +86,7 @@ class Rechecking:
         self._read()
 
     def against(self, action: Purge) -> LogDirError | None:
-        """Return why a replica may not be purged although the plan says so; ``None`` if it may.
+        """Return why a replica may not be purged although it was planned; ``None`` if it may.
 
         Args:
             action: The purge of a replica that is not claimed yet; claimed ones are always finished.
@@ -100,7 +100,11 @@ class Rechecking:
         if item is None:
             place = self._broker.path_of(action.log_dir, f"{DELETING}/{action.name}")
             return RefusedError(
-                place, why=Why.CHANGED, expected="what was decided on", found="nothing", fix="look again"
+                place,
+                why=Why.CHANGED,
+                expected="the staged replica of the plan",
+                found="none in a new scan of the log dirs",
+                fix="see what is staged now: logdirctl staged ls",
             )
         refusal = against_purge(self.look, item, self._known)
         return None if refusal is None else RefusedError.of(at(item.place, refusal).problem)
@@ -176,8 +180,8 @@ def look_again(
         source: The source.
         named: The broker.
         facts: Facts of every configured log dir.
-        last_applied: From ``decide.image.position.highest``.
-        is_broker_running: From ``BrokerPorts.running``.
+        last_applied: The last applied position, from ``decide.image.position.highest``.
+        is_broker_running: Whether the broker runs, or why that is unknown, from ``BrokerPorts.running``.
         overrides: The operator's overrides.
         is_past_needed: As for ``read_desired``.
 
@@ -201,7 +205,7 @@ def look_again(
             left_behind = with_own_logs(ClusterState(), source, named, facts, last_applied, is_broker_running)
             return Looked(blank, has_source=False, cluster=left_behind)
         expected = "the broker's own metadata log, to check that staged replicas are not assigned again"
-        fix = "mount its disk, or name another source with --from"
+        fix = "mount the disk with that log, or name another source with --from"
         return blind(
             Problem(Why.METADATA_LOG_UNREAD.value, own_log(named, facts) or METADATA_DIR, expected, "no such log", fix)
         )

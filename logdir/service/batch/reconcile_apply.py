@@ -1,9 +1,9 @@
 """Carrying out a reconcile plan: in batches under every lock; each batch decides again and does only planned actions.
 
 The last applied position becomes durable before the first action. A request document is recorded as applied only when
-all of it is done; after a failed or refused row, or with an unread log dir, the operator gives it again. The record of
-the staging limit becomes durable before the first staging. After any action the remaining ones may wait for the next
-command, which plans them again.
+all of it is done; after a failed or refused row, or with an unread log dir, the operator has to give it again. The
+record of the staging limit becomes durable before the first staging. After any action the remaining ones may wait for
+the next command, which plans them again.
 
 Not here: the decision (``logdir.decide``), the operations (``logdir.disk``).
 
@@ -100,7 +100,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
 
 @dataclass(slots=True, kw_only=True)
 class _Work:
-    """The state of one command."""
+    """The state of carrying out one reconcile plan."""
 
     broker: OpenBroker
     desired: Desired
@@ -131,7 +131,9 @@ class _Work:
         )
 
     def prepare(self) -> None:
-        """Scan all planned replicas again, and their ages, so that the scan under the locks has little to read."""
+        """Scan all planned replicas again, and read their creation times: the scan under the locks then has little to
+        read.
+        """
         self.broker.births_of(in_doubt(self.desired.image, self.look(tuple(self.left))))
 
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
@@ -180,13 +182,13 @@ class _Work:
         self.reporter.advance(len(rows))
 
     def stopped(self) -> Applied:
-        """Return the result after a decision forbade the remaining actions."""
+        """Return the result when the last decision forbids all remaining actions: what was done, and that decision."""
         plan = self.decided.plan
         rows = () if plan is None else planned_rows(plan)
         return self._applied((*self.rows, *rows))
 
     def finished(self) -> Applied:
-        """Return the result, after the last applied position is durable."""
+        """Record the last applied position, of a request document only if all of it is done; return the result."""
         last = self.decided.plan
         rows = tuple(self.rows)
         if last is not None:
@@ -216,7 +218,11 @@ def _changed(action: Action, now: ReconcilePlan) -> ReconcileItem:
             (row,) = refused_rows(replace(now, refusals=(refusal,)))
             return replace(row, path=place)
     problem = Problem(
-        Why.CHANGED.value, f"{action.log_dir}/{place}", "the planned action", "a replica that changed", "look again"
+        Why.CHANGED.value,
+        f"{action.log_dir}/{place}",
+        "the replica as it was planned",
+        "a replica that changed",
+        "plan again: logdirctl reconcile",
     )
     return ReconcileItem.of(action, ItemState.UNDONE, problem=problem)
 

@@ -24,7 +24,16 @@ from logdir.worker.port import Port
 def each(
     broker: OpenBroker, rows: Sequence[tuple[ItemResult, Callable[[Port], Outcome]]], reporter: Reporter
 ) -> tuple[list[ItemResult], list[Problem]]:
-    """Make one change after the other; a failed disk does not stop the others."""
+    """Make one change after the other; a failed disk does not stop the others.
+
+    Args:
+        broker: Opened for changes.
+        rows: The planned result row of each replica, and the call that changes it.
+        reporter: Receives progress.
+
+    Returns:
+        One row per change with its result, and the problems of disks.
+    """
     reporter.begin("done", len(rows))
     problems: list[Problem] = []
     sick = {*broker.missing, *broker.ports.suspect}
@@ -58,7 +67,7 @@ def each(
 
 
 def recover_if_stopped(broker: OpenBroker) -> None:
-    """Run crash recovery, unless a broker runs, which does not see the changes of this command.
+    """Run crash recovery; skip it if a broker runs, which sees no staged replicas and so no change of this command.
 
     Raises:
         WorkRootOwnedError: another logdird process works there.

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from logdir.service.log_dirs.open_broker import OpenBroker
 
 _CONFIGURATION = (
-    "name the broker with --server-properties: only its configuration says which metadata log it writes, and a log dir "
-    "may hold one that a moved metadata.log.dir left behind"
+    "name the broker with --server-properties: only its configuration shows which metadata log it writes, and a log "
+    "dir may contain an old one, left behind when metadata.log.dir was changed"
 )
 
 
@@ -45,10 +45,12 @@ def require_source(source: SourceRequest) -> None:
     """Return if the source can describe the current state of the cluster.
 
     Raises:
-        ConfigError: the source is invalid, or is a request document, which describes a change and no state.
+        ConfigError: the source is invalid, or is ``request:``, a document that describes a change and no state.
     """
     if parse_uri(source.uri).scheme is Scheme.REQUEST:
-        raise ConfigError((Problem("config-error", "--from", "metadata:[DIR] or znodes:FILE", source.uri),))
+        raise ConfigError(
+            (Problem("config-error", "--from", "a state, not a change: metadata:[DIR] or znodes:FILE", source.uri),)
+        )
     quorum_word(source)
 
 
@@ -91,8 +93,8 @@ def read_cluster_state(
         source: The source.
         named: The broker.
         facts: Facts of every configured log dir.
-        used: From ``decide.image.position.highest``.
-        is_broker_running: From ``BrokerPorts.running``.
+        used: The last applied position, from ``decide.image.position.highest``.
+        is_broker_running: Whether the broker runs, or why that is unknown, from ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -122,8 +124,8 @@ def with_own_logs(
         source: The source; its statement about the quorum holds for the own logs, too.
         named: The broker.
         facts: Facts of every configured log dir.
-        used: From ``decide.image.position.highest``.
-        is_broker_running: From ``BrokerPorts.running``.
+        used: The last applied position, from ``decide.image.position.highest``.
+        is_broker_running: Whether the broker runs, or why that is unknown, from ``BrokerPorts.running``.
     """
     asked = None if state.seen is None else state.seen.origin
     others = [path for path in own_logs(named, facts) if asked is None or not is_same(path, asked)]
@@ -145,7 +147,9 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 
 def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
-    """Return the stamp of the broker's own metadata log, to detect later writes; ``None`` if the broker has no log.
+    """Return the stamp of the broker's own metadata log, to detect later writes.
+
+    ``None``: the broker has no such log, or it cannot be read.
 
     A starting broker writes this log before it asks for Kafka's locks (design §8).
     """
@@ -161,7 +165,7 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
 
     Args:
         broker: Open.
-        facts: Facts of every log dir, just scanned.
+        facts: Facts of every log dir, from a new scan.
         stamp: From ``stamp_of``, before the log was read.
 
     Raises:
@@ -174,6 +178,7 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
             why=Why.METADATA_LOG_CHANGED,
             expected="the metadata log as it was read",
             found="it was written since",
+            fix="repeat the command while the broker is stopped",
         )
 
 
@@ -204,8 +209,8 @@ def read_cluster(
         source: The source.
         named: The broker.
         facts: Facts of every configured log dir.
-        used: From ``decide.image.position.highest``.
-        is_broker_running: From ``BrokerPorts.running``.
+        used: The last applied position, from ``decide.image.position.highest``.
+        is_broker_running: Whether the broker runs, or why that is unknown, from ``BrokerPorts.running``.
 
     Raises:
         LogDirError: a source that ``--from`` names cannot be read.
@@ -213,7 +218,9 @@ def read_cluster(
     require_source(source)
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         where = own_log(named, facts) or METADATA_DIR
-        return ClusterState(blind=Problem("config-error", where, "a metadata log, or --from", "no metadata log"))
+        return ClusterState(
+            blind=Problem("config-error", where, "a metadata log of the broker, or --from", "no metadata log")
+        )
     now_ms = max(0, read_instant().wall_ms)
     desired = read_source(source, named, facts, used, now_ms=now_ms, is_broker_running=is_broker_running)
     return ClusterState(blind=desired) if isinstance(desired, Problem) else usable(desired, facts, now_ms)
@@ -235,9 +242,9 @@ def read_source(
         source: The source.
         named: The broker.
         facts: Facts of every configured log dir.
-        used: From ``decide.image.position.highest``.
+        used: The last applied position, from ``decide.image.position.highest``.
         now_ms: Current wall clock time, milliseconds.
-        is_broker_running: From ``BrokerPorts.running``.
+        is_broker_running: Whether the broker runs, or why that is unknown, from ``BrokerPorts.running``.
         is_past_needed: As for ``read_desired``.
 
     Returns:
@@ -268,7 +275,7 @@ def read_source(
 
 
 def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> ClusterState:
-    """Return the part of the cluster metadata that may be used.
+    """Return the cluster state according to that part of the metadata which the trust rules accept.
 
     Args:
         desired: The metadata, read with ``is_end_needed``.

@@ -1,8 +1,9 @@
-"""Reading the source that ``--from URI`` names: the cluster image, and the facts of this host that its rules need.
+"""Reading the source that ``--from URI`` names: the cluster image, and facts of this host to judge it by.
 
-``metadata:[DIR]`` is a metadata log, by default the broker's own; ``request:FILE`` a request document; ``znodes:FILE``
-a document of znodes. No file on a disk shows how far a metadata log is committed. By default the log counts up to its
-newest snapshot, or up to the last applied position; an operator may give the high watermark of the quorum.
+``metadata:[DIR]`` is a metadata log, by default the broker's own; ``request:FILE`` a LeaderAndIsr or StopReplica
+request as a JSON document; ``znodes:FILE`` a JSON document of ZooKeeper's znodes. No file on a disk shows how far a
+metadata log is committed. By default the log counts up to its newest snapshot, or up to the last applied position; an
+operator may give the high watermark of the quorum.
 
 Only reads. Not here: the decisions (``logdir.decide``).
 
@@ -49,12 +50,12 @@ _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
 """A watermark beyond the end of any log."""
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
-"""Problems of live replicas whose directory name is all that matters."""
+"""States of live replicas for which the directory name is enough: they are not opened, and their age is not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """The contents of a source, and the facts of this host that matter beside it."""
+    """The contents of a source of cluster metadata, and the facts of this host by which it is judged."""
 
     uri: Uri
     image: Image
@@ -62,7 +63,7 @@ class Desired:
     ``decide.image.document`` builds the real one.
     """
     document: RequestDocument | None
-    """The request document of ``request:``."""
+    """The request document of ``request:``; ``None`` for another source."""
     node_id: int
     cluster_id: str | None
     """The cluster id of the log dirs."""
@@ -74,8 +75,7 @@ class Desired:
     is_current: bool = False
     """If requested: whether ``image`` describes the current state of the cluster."""
     is_guessed: bool = False
-    """Whether ``image`` is current unless the broker's configuration, which is not known, names another metadata log.
-    """
+    """Whether ``image`` may be current, but the broker's unknown configuration may name another metadata log."""
     details: Details | None = None
     """For a metadata log, if requested: the details of every topic that ``image`` leaves out."""
 
@@ -238,20 +238,32 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
         raise LogDirOfflineError(unread.path, expected=unread.expected, found=unread.found, fix=unread.fix)
     if len(nodes) != 1:
         found = " and ".join(map(str, sorted(nodes))) or "no node id"
-        raise ForeignLogDirError(where, expected="log dirs of one node", found=found, fix="a disk of another host?")
+        raise ForeignLogDirError(
+            where,
+            expected="log dirs of one node",
+            found=found,
+            fix="compare node.id in each meta.properties: a disk of another host may be mounted",
+        )
     if len(clusters) > 1:
         found = " and ".join(clusters)
         raise ForeignLogDirError(
-            where, expected="log dirs of one cluster", found=found, fix="a disk of another cluster?"
+            where,
+            expected="log dirs of one cluster",
+            found=found,
+            fix="compare cluster.id in each meta.properties: a disk of another cluster may be mounted",
         )
     return nodes.pop(), clusters[0] if clusters else None
 
 
 def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
-    """Return if the broker has a metadata log, or if every unread log dir certainly holds none."""
+    """Return if the broker's metadata log is known, or if every log dir was read and none has one.
+
+    Raises:
+        MetadataLogUnreadError: a log dir that cannot be read may contain the log.
+    """
     unread = ", ".join(one.log_dir for one in facts if one.is_offline)
     if own is None and unread:
-        found = f"no such directory on a log dir that can be read; {unread} cannot"
+        found = f"no such directory on a log dir that can be read; {unread} cannot be read"
         slugs = {one.problem.slug for one in facts if one.is_offline and one.problem is not None}
         raise _unread_log(METADATA_DIR, found, is_denied=slugs == {NoPermissionError.code})
 
@@ -269,7 +281,7 @@ def _naming_own_log(directory: str, *, is_default: bool) -> Iterator[None]:
 
 
 def _unread_log(where: str, found: str, *, is_denied: bool) -> MetadataLogUnreadError:
-    first = "run as the owner of the log dirs" if is_denied else "mount its disk"
+    first = "run as the owner of the log dirs" if is_denied else "mount the disk with that log"
     return MetadataLogUnreadError(
         where,
         expected="the broker's own metadata log, to learn what the cluster assigns here",
@@ -281,7 +293,7 @@ def _unread_log(where: str, found: str, *, is_denied: bool) -> MetadataLogUnread
 def _metadata_dir(path: str | None) -> str:
     if path is None:
         expected = f"a {METADATA_DIR} in one of the log dirs"
-        raise ConfigError((asked(expected, "none", "name one: metadata:DIR, request:FILE or znodes:FILE"),))
+        raise ConfigError((asked(expected, "none", "name a source: --from metadata:DIR, request:FILE or znodes:FILE"),))
     inner = f"{path}/{METADATA_DIR}"
     # The reader of the log reports a disk that does not answer.
     is_there = os.path.isdir(inner)  # noqa: PTH112 - unlike Path's it never raises
@@ -372,7 +384,7 @@ def against_blank(image: Image) -> Problem | None:
 
 
 def in_doubt(image: Image, facts: Iterable[LogDirFacts]) -> tuple[Replica, ...]:
-    """Return the live replicas that the image does not simply confirm as wanted."""
+    """Return the live replicas to open before a decision: those whose state in the image is not in ``_QUIET``."""
     return tuple(
         replica
         for one in facts

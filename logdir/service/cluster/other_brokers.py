@@ -23,7 +23,7 @@ from logdir.service.cluster.image_source import read_whole
 
 OPTION = "--with"
 _USABLE = frozenset((ListedState.COUNTING, ListedState.DUE, ListedState.HELD, ListedState.INCOMING))
-_AGAIN = "run on that broker, once it is stopped: logdirctl staged ls --json > FILE"
+_AGAIN = "run on each other broker of this cluster, once it is stopped: logdirctl staged ls --json > FILE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def read_listings(paths: Sequence[str], *, cluster_id: str | None, node_id: int)
         document = _read(path)
         node = _node_of(document, cluster_id)
         if node == node_id or node in is_stopped:
-            found = f"node {node}, {'this one' if node == node_id else 'as in another file'}"
+            found = f"node {node}, {'the broker of this host' if node == node_id else 'as in another file'}"
             raise RefusedError(
                 path, why=Why.LISTING_UNUSABLE, expected="one listing for each other broker", found=found, fix=_AGAIN
             )
@@ -72,7 +72,7 @@ def _read(path: str) -> StagedDocument:
 
 
 def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
-    """Return the node id of a listing that is complete and of this cluster."""
+    """Return the node id of a listing; refuse one that is incomplete or of another cluster than ``cluster_id``."""
     if document.exit_status != 0:
         expected = "a listing of a broker whose log dirs can all be read, with exit status 0"
         fix = "run logdirctl staged ls on that broker: it shows what is wrong there"

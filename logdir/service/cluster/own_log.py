@@ -59,20 +59,20 @@ def _logs_in(facts: Iterable[LogDirFacts]) -> list[str]:
 
 
 def as_ended(image: Image, directory: str) -> Image:
-    """Return the image of an own log; if bytes after the last batch are no batch, mark the image as ending
-    before them.
+    """Return the image of an own log; if bytes after its last record batch are no record batch, mark the
+    image as ending before them.
     """
     if image.ended is not None or _end_of(directory, is_torn_read=False) is not None:
         return image
-    found = "bytes after the last whole batch that are no batch: they may have been anything"
-    return replace(image, ended=Problem(MalformedFileError.code, directory, "whole batches to its end", found))
+    found = "bytes that are no record batch after the last whole one: they may have been anything"
+    return replace(image, ended=Problem(MalformedFileError.code, directory, "whole record batches to its end", found))
 
 
 def _end_of_own(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> int | None:
     """Return the end offset of the newest metadata log that the broker wrote; ``None`` if it is not known.
 
     A log abandoned by a change of ``metadata.log.dir`` ended then; only the configuration shows which log the broker
-    writes now. After a torn batch there may have been more. The configured log may be new on a replaced disk, or
+    writes now. After a torn record batch there may have been more. The configured log may be new on a replaced disk, or
     restored from an older copy: entries that another log has beyond it were committed once.
     """
     if named.metadata_log_dir is None or not named.is_kraft:

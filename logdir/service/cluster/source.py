@@ -47,7 +47,7 @@ class SourceRequest(NamedTuple):
 
 
 class QuorumWord(NamedTuple):
-    """How far the quorum has committed its log."""
+    """How far the quorum has committed its log, by the statement of the operator."""
 
     high_watermark: int
     leader_epoch: int
@@ -64,9 +64,17 @@ def quorum_word(source: SourceRequest) -> QuorumWord | None:
         return None
     if offset is None or epoch is None:
         missing = "--leader-epoch" if epoch is None else "--high-watermark"
-        raise ConfigError((Problem("config-error", missing, "both or neither of the two", "one"),))
+        raise ConfigError(
+            (Problem("config-error", missing, "--high-watermark and --leader-epoch, or neither", "only the other"),)
+        )
     if offset < 0 or epoch < 0:
-        raise ConfigError((Problem("config-error", "--high-watermark", "0 or more", f"{offset} of epoch {epoch}"),))
+        raise ConfigError(
+            (
+                Problem(
+                    "config-error", "--high-watermark", "an offset and an epoch of 0 or more", f"{offset} and {epoch}"
+                ),
+            )
+        )
     return QuorumWord(offset, epoch)
 
 

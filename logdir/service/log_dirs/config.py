@@ -112,7 +112,11 @@ def require_text(named: BrokerConfig) -> None:
     """
     problems = tuple(
         Problem(
-            "config-error", path, "a log dir whose path is UTF-8", "bytes that are no UTF-8", "rename it, or mount it"
+            "config-error",
+            path,
+            "a log dir whose path is UTF-8",
+            "bytes that are no UTF-8",
+            "while the broker is stopped, rename the directory or mount its disk elsewhere, and correct log.dirs",
         )
         for path in named.log_dirs
         if not _is_text(path)

@@ -36,7 +36,7 @@ class Host(NamedTuple):
     record: tuple[Count, ...] | None
     """The record of the staging limit."""
     problems: tuple[Problem, ...]
-    """Why log dirs may not be changed."""
+    """Why log dirs may not be changed, or did not answer."""
     rootless: tuple[str, ...] = ()
     """Log dirs that never had a work root."""
 

@@ -1,4 +1,4 @@
-"""Kafka's locks of all log dirs of a broker that answer, held for one batch.
+"""Kafka's locks of those log dirs of a broker that answer, held for one batch.
 
 The locks are taken without waiting, all or none. If a log dir gives no sign of life at the end of a batch, the locks of
 the others are released; its own lock stays with its worker, and no broker can start on that disk until it answers.
@@ -34,10 +34,10 @@ class HeldLocks:
         self._ports = tuple(ports)
         self.began_boottime_ms = began_boottime_ms
         self.log_dirs: tuple[str, ...] = ()
-        """Where a lock is held, sorted; what is not among them must not be changed."""
+        """Log dirs whose lock is held, sorted; no other log dir may be changed."""
         self.is_released = False
         self.silent: list[LogDirSuspectError] = []
-        """Of log dirs that did not answer as their locks were released."""
+        """Errors of log dirs that did not answer when their locks were to be released."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
         """Whether the longest hold is over: finish the current step and release the locks."""
@@ -78,7 +78,7 @@ def _unanswered(where: str) -> RefusedError:
         why=Why.LOG_DIR_SUSPECT,
         expected="log dirs that answer while Kafka's locks are held",
         found="a log dir without a sign of life; the locks of the other log dirs were released",
-        fix="nothing was begun after that; run it again",
+        fix="nothing was begun after that; repeat the command once every log dir answers",
     )
 
 
@@ -87,7 +87,7 @@ def hold_all(broker: BrokerPorts, *, without: Collection[str], now_boottime_ms: 
     """Hold Kafka's lock of every log dir of a broker that answers; the lock files stay.
 
     Args:
-        broker: Its ports.
+        broker: The ports of the broker.
         without: Log dirs that ``--skip-log-dir`` names. Those that answer are locked all the same.
         now_boottime_ms: The boot-time clock now; the batch starts here.
 
@@ -143,8 +143,8 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
                 port.log_dir,
                 why=Why.DUPLICATE_LOG_DIR,
                 expected="log dirs that are different directories",
-                found=f"the same as {identities[identity]}",
-                fix="list it once",
+                found=f"the same directory as {identities[identity]}",
+                fix="list the directory once",
             )
         identities[identity] = port.log_dir
         taken.append(port.log_dir)
@@ -156,6 +156,6 @@ def _taken(broker: BrokerPorts, ports: Sequence[Port], without: Collection[str])
             why=Why.NO_LOG_DIR_ANSWERS,
             expected="at least one log dir that answers",
             found="no log dir that answers",
-            fix="it is not known whether a broker runs",
+            fix="mount at least one of them: until one answers, it is not known whether a broker runs",
         )
     return tuple(taken)

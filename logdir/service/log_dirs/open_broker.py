@@ -61,7 +61,7 @@ class OpenBroker:
     request: BrokerRequest
     all_roots: tuple[WorkRoot, ...]
     missing: tuple[str, ...]
-    """Skipped log dirs (``without``) that did not answer."""
+    """Log dirs that did not answer or could not be opened, and without which the command continues."""
     rootless: tuple[str, ...] = ()
     """Log dirs without a whole work root, if the command allows that."""
     quarantined: dict[str, Problem] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class OpenBroker:
         return tuple(open_dir for open_dir in self.open_dirs if open_dir.log_dir not in self.quarantined)
 
     def site_of(self, log_dir: str) -> OpenLogDir:
-        """Return the open log dir of a path.
+        """Return the open log dir that has a path.
 
         Raises:
             KeyError: the log dir did not answer.
@@ -121,7 +121,7 @@ class OpenBroker:
         )
 
     def look(self, deep: Deep = EVERY_LIVE) -> tuple[LogDirFacts, ...]:
-        """Scan every configured log dir; behind a start block node and cluster are the original ones."""
+        """Scan every configured log dir; the facts have the broker's own node id, also while a start block is set."""
         # Replicas to change are scanned again under the locks.
         return self._as_ours(self.last_look.look(deep) if self.owned else self.ports.look(deep))
 
@@ -163,7 +163,7 @@ class OpenBroker:
         self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.changeable}, write)
 
     def require_unchanged(self) -> None:
-        """Return if the broker's configuration is unchanged.
+        """Return if the broker's configuration, apart from its rack, is as when the command began.
 
         Raises:
             RefusedError: it was changed, or cannot be read any more.
@@ -274,7 +274,7 @@ class OpenBroker:
         refill(self.changeable, self.notes)
 
     def beat(self, now: Instant) -> None:
-        """Advance every heartbeat except those of quarantined log dirs; note lost ones: nothing is purged there.
+        """Advance the heartbeat of every log dir that may be changed; note each lost one: nothing is purged there.
 
         Raises:
             UnsupportedVersionError: a newer release wrote a heartbeat.
@@ -289,7 +289,7 @@ class OpenBroker:
                     continue
                 if is_lost:
                     path = f"{open_dir.work.path}/{HEARTBEAT}"
-                    fix = "nothing there is purged until logdirctl init recreates it"
+                    fix = "run logdirctl init to recreate it: until then nothing is purged on this log dir"
                     self.notes.append(
                         Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
                     )

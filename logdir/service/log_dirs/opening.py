@@ -66,7 +66,7 @@ def opened(
         ReadOnlyDiskError: a log dir is read-only and ``--skip-log-dir`` does not name it.
         NoWorkRootError: a log dir has no work root.
         ForeignLogDirError: the log dirs belong to several brokers.
-        WorkRootOwnedError: another logdird process works there.
+        WorkRootOwnedError: another logdird process works on a log dir.
         LogDirError: as ``open_root``.
     """
     with connected(request, needs_all=needs_all) as ports:
@@ -154,7 +154,7 @@ def _opened(
             why=Why.NO_LOG_DIR_ANSWERS,
             expected="at least one log dir that answers",
             found="no log dir that answers",
-            fix="mount one of them, or name one that answers",
+            fix="mount at least one of them, or list a log dir that answers in log.dirs or --log-dirs",
         )
     broker = OpenBroker(
         ports=ports,
@@ -175,7 +175,7 @@ def _opened(
 
 
 def _lockless(open_dir: OpenLogDir) -> list[Problem]:
-    """Return the problems that would keep a plan from being applied."""
+    """Return the problem that the work root has no ``owner.lock``, so that no plan can be applied; else none."""
     with map_os_errors(open_dir.work.path):
         try:
             open_dir.work.stat(OwnerLock.name)
@@ -185,7 +185,11 @@ def _lockless(open_dir: OpenLogDir) -> list[Problem]:
 
 
 def _require_known_versions(open_dir: OpenLogDir) -> None:
-    """Refuse files of a newer release by name, before anything is touched."""
+    """Return if no newer release wrote the heartbeat or ``staging-limit.json`` of a log dir.
+
+    Raises:
+        UnsupportedVersionError: a newer release wrote the file that the error names.
+    """
     with map_os_errors(open_dir.work.path):
         heartbeat.read(open_dir)
         try:

@@ -16,7 +16,7 @@ from logdir.service.log_dirs.quarantine import failed_of
 
 @contextmanager
 def map_os_errors(path: str) -> Iterator[None]:
-    """Translate an ``OSError`` of the body."""
+    """Raise an ``OSError`` of the body as a ``DiskError`` that names ``path``, or the path in the error."""
     try:
         yield
     except OSError as error:
@@ -49,7 +49,13 @@ def map_os_errors_or_quarantine(
 
 @contextmanager
 def sick_disks(notes: list[Problem], sick: set[str], open_dir: OpenLogDir) -> Iterator[None]:
-    """Record a failed disk and continue with the others."""
+    """Record a failure of the log dir's disk in the body, instead of raising it.
+
+    Args:
+        notes: Gets the problem.
+        sick: Gets the path of the log dir.
+        open_dir: The log dir on whose disk the body works.
+    """
     try:
         yield
     except (ReadOnlyDiskError, LogDirSuspectError) as error:

@@ -53,7 +53,7 @@ class BrokerPorts:
     notes: list[Problem] = field(default_factory=list)
     """Remarks beside the result, including SUSPECT log dirs."""
     touched: tuple[Pending[None], ...] = ()
-    """Checks of the disks of metadata logs, started with the command: two hung disks take no longer than one."""
+    """Checks of disks with metadata logs outside the log dirs, made at once: two that hang take as long as one."""
 
     def port(self, log_dir: str) -> Port:
         """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
@@ -199,7 +199,7 @@ class BrokerPorts:
         return found
 
     def failed_syncs(self) -> Mapping[int, str]:
-        """Return the devices on which a sync failed, each with its first error, of log dirs that answer."""
+        """Return from the log dirs that answer each device on which a sync failed, with its first error message."""
         found: dict[int, str] = {}
         for port in self.ports:
             if not port.is_suspect:

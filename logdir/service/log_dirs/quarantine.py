@@ -73,19 +73,19 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
         raise error
     if isinstance(error, NoPermissionError):
         raise error  # The log dir has not failed.
-    fix = f"{error.fix} (if it has failed, --skip-log-dir {quoted(log_dir)} goes on without it)".strip()
+    fix = f"{error.fix} (if this log dir has failed, add --skip-log-dir {quoted(log_dir)} to go on without it)".strip()
     raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
 
 
 def unlocked(log_dir: str) -> Problem:
     """Return the problem of a skipped log dir whose Kafka lock cannot be held."""
-    expected = "a lock that can be held, to be sure that no broker runs"
+    expected = "a .lock file that can be locked, to be sure that no broker runs"
     return Problem(
         "log-dir-offline",
         log_dir,
         expected,
-        "a lock that cannot be held",
-        "--skip-log-dir names it: nothing is changed on it",
+        "a .lock file that cannot be locked",
+        "--skip-log-dir names this log dir: nothing is changed on it",
     )
 
 
@@ -105,7 +105,7 @@ def keep_in_mind(failed: Mapping[int, str], open_dirs: Sequence[OpenLogDir], qua
     Args:
         failed: Device to the message of its first failure.
         open_dirs: All log dirs that answer; their owner locks are held.
-        quarantined: Those that may not be changed.
+        quarantined: Log dirs that may not be changed.
     """
     if failed:
         write_quarantine(open_dirs, failed, read_instant(), quarantined=quarantined)

@@ -18,6 +18,7 @@ class ClusterItem:
     """The cluster metadata of a partition."""
 
     leader: int | None
+    """Its node id; ``None``: the partition has no leader."""
     leader_epoch: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -52,11 +53,11 @@ class DescribedItem:
     problems: tuple[str, ...]
     tiered: bool
     cluster: ClusterItem | None
-    """``None``: the cluster metadata does not contain it."""
+    """``None``: the cluster metadata was not read, or does not contain the partition."""
 
     @classmethod
     def of(cls, row: Described) -> DescribedItem:
-        """Return the item of a row."""
+        """Return the item of one row of a description."""
         return cls(
             ref=row.ref,
             state=row.state,

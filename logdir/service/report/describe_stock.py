@@ -35,7 +35,7 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 class Lines(NamedTuple):
-    """The output."""
+    """The lines of a stock tool's output."""
 
     lines: tuple[str, ...]
     found: bool
@@ -48,10 +48,10 @@ def log_dirs(
     """Return the line of ``kafka-log-dirs --describe``; reads the ends of future logs.
 
     Args:
-        ports: Of the broker.
+        ports: Ports of the broker.
         facts: Facts of every log dir.
-        selector: The partitions; every log dir is listed in any case.
-        disks: The log dirs; ``None``: all.
+        selector: The partitions; ``None``: all. It leaves out no log dir.
+        disks: The log dirs to list; ``None``: all.
 
     Raises:
         ConfigError: the node id is not known, or log dirs differ in it.
@@ -103,7 +103,7 @@ def topics(server_properties: str | None, desired: Desired | None, selector: Sel
 
     Args:
         server_properties: Path of the broker's configuration, for its own settings; ``None`` if it is not known.
-        desired: The cluster metadata, read with topic details.
+        desired: The cluster metadata, read with topic details; ``None``: there is none, and no line.
         selector: The topics; of a partly selected topic only the selected partitions are listed.
 
     Raises:
@@ -124,7 +124,7 @@ def topics(server_properties: str | None, desired: Desired | None, selector: Sel
 
 
 def _own(path: str | None) -> Mapping[str, str]:
-    """Return the broker's own settings, if its configuration file is known."""
+    """Return the settings in the broker's configuration file; none if its path is not known."""
     if path is None:
         return {}
     values = java_properties.parse(read_whole(path, _MAX_PROPERTIES), path)

@@ -1,4 +1,4 @@
-"""The result of an inventory as JSON; entries that are in no file go through as the lines they are.
+"""The result of an inventory as JSON; the rows of an inventory in memory, JSON already, are copied as they are.
 
 Spec: docs/json.md.
 """
@@ -16,9 +16,9 @@ def inventory_envelope(command: str, exit_status: int, found: InventoryResult) -
     """Yield the one JSON object of ``--json`` in parts.
 
     Args:
-        command: Its title.
-        exit_status: Of the command.
-        found: What was found on a broker.
+        command: The name of the command, for the key ``command``.
+        exit_status: The exit status of the command.
+        found: The inventories of a broker.
     """
     empty, tail = envelope(command, exit_status, found.problems, {"items": []}), "]}}\n"
     yield empty[: -len(tail)]
@@ -28,7 +28,7 @@ def inventory_envelope(command: str, exit_status: int, found: InventoryResult) -
 
 
 def _disk(one: InventoryDisk) -> str:
-    """Return a log dir as JSON; its entries, where they are in no file, go through as the lines they are."""
+    """Return the JSON of one log dir; the rows of an inventory in memory are copied into its ``entries``."""
     text = compact(to_json(one))
     if one.content is None:
         return text

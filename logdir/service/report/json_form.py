@@ -5,7 +5,7 @@ the field out. A ``ReplicaRef`` is no object of its own: its keys stand in the o
 ``None``. An enum becomes its value, an id its text, a tuple or set a list; evidence has the form used in a marker.
 A codec is built from the annotations once per type.
 
-Not here: JSON text, and text that UTF-8 cannot represent (``tools``).
+Not here: JSON text, and text that UTF-8 cannot represent (``json_text``).
 
 Spec: design §5 "A use case"; docs/json.md.
 """
@@ -64,7 +64,7 @@ def from_json(kind: type[_T], value: object) -> _T:
 
 
 def keys_of(kind: type) -> dict[str, str]:
-    """Return the key of every field of a dataclass or named tuple that is in its form, by the field's name.
+    """Return the JSON key of every field of a dataclass or named tuple that is not left out, by the field's name.
 
     The fields of a ``ReplicaRef`` are named ``ref.topic`` and so on.
     """
@@ -121,7 +121,7 @@ def _is_named_tuple(kind: type) -> bool:
 
 @cache
 def _decoder(kind: Any) -> _Decode:
-    """Return the decoder of an annotation."""
+    """Return the function that reads a value of an annotated type from its JSON form, and the path in messages."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return _plain(kind)
@@ -234,7 +234,7 @@ def _record(kind: type) -> _Decode:
         for key, one in value.items():
             field = keys.get(key)
             if field is None:
-                raise _wrong(path, f"keys of {', '.join(keys) or 'none'}", key)
+                raise _wrong(path, f"only the keys {', '.join(keys) or 'none'}", key)
             found[field[0]] = field[1](one, f"{path}.{key}")
         for name, hint in refs.items():
             _gather_ref(found, name, path, is_needed=hint is ReplicaRef)
@@ -247,7 +247,7 @@ def _record(kind: type) -> _Decode:
 
 
 def _gather_ref(found: dict[str, Any], name: str, path: str, *, is_needed: bool) -> None:
-    """Make one ``ReplicaRef`` of its parts; where all of them are null or left out there is none."""
+    """Replace the parts of a ``ReplicaRef`` in ``found`` by one; by ``None`` if all are null or left out."""
     parts = {one.name: found.pop(f"{name}.{one.name}", None) for one in dataclasses.fields(ReplicaRef)}
     if parts["partition"] is not None:
         found[name] = ReplicaRef(**parts)

@@ -1,4 +1,4 @@
-"""JSON text of results: the one object that a command prints, whole, or as it comes where it may be long.
+"""JSON text of results: the one object that a command prints, in one piece, or in parts where it may be long.
 
 Not here: the form of a result (``json_form``).
 
@@ -16,7 +16,7 @@ from logdir.service.report.json_form import to_json
 from logdir.text import utf8
 
 FORMAT: Final = 1
-"""Changes only when a documented key of the JSON output does."""
+"""The version of the JSON output; it changes only when a documented key does."""
 
 
 def compact(value: object) -> str:
@@ -25,7 +25,7 @@ def compact(value: object) -> str:
 
 
 def envelope(command: str, exit_status: int, problems: Iterable[Problem], result: object) -> str:
-    """Return the one JSON object of ``--json``, with its LF; the result has a form of ``json_form``."""
+    """Return the one JSON object of ``--json``, with a line end; ``result`` is a type with a form of ``json_form``."""
     value: dict[str, object] = {
         "command": command,
         "format": FORMAT,
@@ -42,9 +42,9 @@ def envelope_as_it_comes(
     """Yield the one JSON object of ``--json`` in parts.
 
     Args:
-        command: Its title.
+        command: The name of the command, for the key ``command``.
         result: Keys and values of the result, in parts.
-        end: Returns exit status and problems, known once the result was taken.
+        end: Called after the last part of the result; returns the exit status and the problems.
     """
     yield f'{{"command":{compact(command)},"format":{FORMAT},"result":{{'
     yield from result
@@ -53,7 +53,7 @@ def envelope_as_it_comes(
 
 
 def joined(key: str, items: Iterable[str | Iterable[str]]) -> Iterator[str]:
-    """Yield a key and its list as it comes, however long; an item may come in parts, too."""
+    """Yield the JSON of a key and its list in parts, however long; an item may be in parts, too."""
     separator = head = f'"{key}":['
     for item in items:
         yield separator

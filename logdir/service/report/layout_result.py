@@ -62,7 +62,7 @@ class LayoutNext(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutStep:
-    """One step of a decision."""
+    """One step of a layout change."""
 
     what: str = field(metadata={KEY: "detail"})
     """A description for people."""
@@ -76,17 +76,17 @@ class LayoutStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutItem:
-    """One replica."""
+    """One replica that is moved, or one refusal."""
 
     log_dir: str | None
     """``None`` where ``path`` is absolute."""
     path: str
-    """Where it lay."""
+    """Its path before the move."""
     state: ItemState
     ref: ReplicaRef | None = None
     """``None``: a step that was refused before it began."""
     new_path: str | None = None
-    """Where it lies then."""
+    """Its path afterwards, planned or done; ``None`` for a refusal."""
     problem: Problem | None = None
 
 
@@ -102,16 +102,16 @@ class LayoutResult:
     has_work: bool = field(metadata=HIDDEN)
     """Whether the decision contains any action."""
     plan_sha256: str | None
-    """Of the plan it is bound to; ``None`` where none is known."""
+    """SHA-256 of the plan that the log dirs are bound to; ``None``: none is known."""
     done_before: int
-    """Number of steps of the plan that were done before."""
+    """Number of steps of the plan that were done before this command."""
     refused: int = field(metadata=HIDDEN)
     """Number of steps and replicas that were refused."""
     left_out: tuple[str, ...] = field(metadata=HIDDEN)
     """Log dirs that do not answer: their start block and topic-id layout stay."""
     steps: tuple[LayoutStep, ...]
     items: tuple[LayoutItem, ...]
-    """Those that are moved, then those refused."""
+    """Replicas that are moved, then refusals."""
     problems: tuple[Problem, ...] = field(metadata=HIDDEN)
     """Every refusal and failure."""
     next: LayoutNext = field(metadata=HIDDEN)
@@ -128,7 +128,7 @@ class LayoutResult:
 
     @property
     def summary(self) -> str:
-        """How far it is, for people."""
+        """How far the layout change is, in a few words for people."""
         words = ["nothing to do"]
         if self.has_work:
             words = ["finished" if self.is_applied else "planned; nothing was changed"]
@@ -196,7 +196,7 @@ def _left_out(log_dir: str) -> Problem:
         log_dir,
         "every log dir of the broker, to take all of its replicas back",
         "a log dir that --skip-log-dir leaves out: a topic-id layout and a start block there stay",
-        "once it is back: logdirctl layout rollback",
+        "once that log dir is back: logdirctl layout rollback",
     )
 
 

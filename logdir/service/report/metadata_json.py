@@ -1,4 +1,4 @@
-"""What is read of a metadata log as JSON that comes in parts, and how far it goes, for people.
+"""The results of the ``metadata`` commands as JSON in parts, and a line for people on how far a log was read.
 
 Spec: docs/json.md.
 """
@@ -17,18 +17,18 @@ from logdir.text import printable
 
 
 def listed(log: MetadataLog, items: Iterable[str]) -> Iterator[str]:
-    """Yield keys and values of the result of a listing or a session."""
+    """Yield the keys and values of the result of ``metadata ls``, ``cat``, ``find`` or ``shell``, in parts."""
     yield f'"log":{compact(to_json(log))},'
     yield from joined("items", items)
 
 
 def dumped(files: Iterable[FileDump]) -> Iterator[str]:
-    """Yield keys and values of the result of a dump."""
+    """Yield the keys and values of the result of ``metadata dump``, in parts."""
     return joined("items", map(_file, files))
 
 
 def _file(one: FileDump) -> Iterator[str]:
-    """Yield the JSON of a ``DumpItem``; its batches come first, as they are read."""
+    """Yield the JSON of a ``DumpItem`` in parts; its record batches come first, as they are read."""
     yield "{"
     yield from joined("batches", one.batches())
     # What stands behind the batches is known at their end.
@@ -37,7 +37,7 @@ def _file(one: FileDump) -> Iterator[str]:
 
 
 def there(lines: Iterable[Line], problems: list[Problem]) -> Iterator[str]:
-    """Yield what is there; what was missed joins the problems."""
+    """Yield the lines; instead of a ``Missed`` path, append its problem to ``problems``."""
     for one in lines:
         if isinstance(one, Missed):
             problems.append(one.problem)
@@ -46,7 +46,7 @@ def there(lines: Iterable[Line], problems: list[Problem]) -> Iterator[str]:
 
 
 def answers(session: MetadataSession, lines: Iterable[str], problems: list[Problem]) -> Iterator[str]:
-    """Yield the JSON of every line of a session until it is over; what one fails at joins the problems."""
+    """Yield the JSON of every line typed, until the shell is left; append what fails to ``problems``."""
     for line in lines:
         item, missed = typed(session, line.rstrip("\r\n"))
         problems += missed
@@ -56,12 +56,12 @@ def answers(session: MetadataSession, lines: Iterable[str], problems: list[Probl
 
 
 def how_far(log: MetadataLog) -> str:
-    """Return on what an answer rests, for people: what is behind the snapshot may be taken back."""
+    """Return, for people, which log was read up to which offset, and how much of it is known to be committed."""
     words = f"{printable(log.origin)}: up to offset {log.end_offset}"
     if log.committed_offset < log.end_offset:
         words += f"; known to be committed up to {log.committed_offset}"
     if log.open_transaction is not None:
-        words += f"; a transaction is open since {log.open_transaction}, and not shown"
+        words += f"; a transaction is open since offset {log.open_transaction}, and not shown"
     if log.is_log_behind:
         words += "; the log is behind the snapshot, and not shown"
     return words

@@ -18,13 +18,14 @@ from logdir.service.report.result import ItemResult, ItemState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileItem(ItemResult):
-    """One action, or one refusal."""
+    """One action of a reconcile, or one refusal."""
 
     action: str | None = None
     """``stage``, ``give-id`` or ``hold``; ``None`` for a refusal."""
     reason: str | None = None
     evidence: Evidence | None = None
     rule: str | None = None
+    """The section of KIP-516, KIP-631 or the design that it rests on."""
     impact: str | None = None
     """What the broker loses by the action."""
 

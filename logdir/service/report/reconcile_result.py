@@ -26,7 +26,7 @@ class AnswerItem:
     """The answer for one partition of a request document."""
 
     ref: ReplicaRef
-    """As the document names it."""
+    """The partition, as the document names it."""
     code: Code
 
 
@@ -39,7 +39,7 @@ class ReconcileResult:
     holds_purges: bool
     """Whether nothing may be purged until an operator has checked."""
     code: Code | None
-    """The code of the whole request document, if there is one."""
+    """Kafka's error code for the whole request document; ``None``: the source is no request document."""
     answers: tuple[AnswerItem, ...]
     """The answers of a request document: one per partition, in its order."""
     items: tuple[ReconcileItem, ...]
@@ -68,7 +68,7 @@ def result_of(
     Args:
         desired: The cluster metadata.
         decided: The decision.
-        rows: The rows of carrying it out; ``None``: those of the plan.
+        rows: The items of carrying it out; ``None``: those of the plan.
         problems: Further problems.
         is_applied: Whether the command was to carry it out.
     """
@@ -95,7 +95,7 @@ def _answer(one: Answer) -> AnswerItem:
 
 
 def rests_on(desired: Desired, decided: Decided) -> str:
-    """Return what the disks are compared with, for people."""
+    """Return the source that the disks are compared with, and as of when it is, as a line for people."""
     image, document = desired.image, desired.document
     if document is not None:
         code = "" if decided.document is None else f", answered {decided.document.code.name}"

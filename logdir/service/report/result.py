@@ -25,10 +25,12 @@ class ItemState(Enum):
     PLANNED = "planned"
     DONE = "done"
     UNDONE = "undone"
+    """It was to be done, and was not."""
     REFUSED = "refused"
     WAITING = "waiting"
-    """The staging limit, or a staged replica, holds it back."""
+    """Not done yet: the staging limit holds back a staging, or a staged replica the removal of a work root."""
     KEPT = "kept"
+    """A staged replica that a purge of all due ones leaves: it is not due, or may not be purged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class ItemResult:
     new_path: str | None = None
     """Its new or planned path."""
     undo_until_ms: int | None = None
+    """Until when it can be undone (wall clock); ``None``: without a deadline, or there is nothing to undo."""
     detail: str = ""
     """A remark for people."""
     problem: Problem | None = None
@@ -55,6 +58,7 @@ class ItemsResult:
     """A result with one item per replica."""
 
     applied: bool
+    """Whether the command was to make the changes; otherwise this is a plan."""
     items: tuple[ItemResult, ...]
 
 
@@ -84,7 +88,7 @@ class AdoptingTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptResult(ItemsResult):
-    """The result of an adoption: the items are those of this broker."""
+    """The result of an adoption; ``items`` are the replicas of this broker."""
 
     topic: AdoptingTopic | None = field(metadata={KEY: "new_topic"})
     """``None``: the cluster has no such topic."""

@@ -14,22 +14,23 @@ from logdir.text import printable, utc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceItem:
-    """The source behind a listing."""
+    """The source from which the cluster metadata of a result was read."""
 
     uri: str = field(metadata={KEY: "from"})
     """The URI as typed, or the default source."""
     kind: Source
     origin: str
+    """The path of the directory or file."""
     cluster_id: str | None
     epoch: int
     offset: int = field(metadata={KEY: "end_offset"})
-    """The offset after the last record."""
+    """The offset after the last record that counts; of a request its sequence."""
     as_of_ms: int
     certainty: Certainty
 
     @classmethod
     def of(cls, uri: str, image: Image) -> SourceItem:
-        """Return the source of an image."""
+        """Return the item for the source of an image."""
         return cls(
             uri=uri,
             kind=image.source,
@@ -43,7 +44,7 @@ class SourceItem:
 
 
 def source_line(image: Image) -> str:
-    """Return a source as a line for people."""
+    """Return the source of an image, and as of when it is, as a line for people."""
     where = f"{image.source.value} {image.origin}, cluster {image.cluster_id or 'not named'}"
     if image.epoch >= 0:
         where += f", epoch {image.epoch}, offset {image.offset} ({image.certainty.value})"

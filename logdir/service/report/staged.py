@@ -66,7 +66,7 @@ class Selection(NamedTuple):
 
 ALL: Final = Selection(None)
 WHERE_READ: Final = " where the log dirs and their work roots can be read"
-"""Behind the word that nothing was found, where not all was read."""
+"""Appended to *nothing is staged* if not every log dir and work root was read."""
 
 
 def selected(facts: Sequence[LogDirFacts], selection: Selection, *kinds: Kind) -> tuple[StagedReplica, ...]:
@@ -90,7 +90,7 @@ def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem
     meant = staged_replicas(facts, parse(selector), Kind.STAGED, Kind.PURGING)
     if meant:  # The replica exists but is not eligible, so no similar name is suggested.
         is_begun = all(one.kind is Kind.PURGING for one in meant)
-        found = "one whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
+        found = "a replica whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
         fix = "logdirctl staged ls lists what there is"
         expected = "a staged replica with the given --name on the given --disk"
         return (*unread, Problem("nothing-selected", selector, expected, found, fix))

@@ -1,4 +1,4 @@
-"""What the use cases that change replicas have in common, for whoever runs any of them.
+"""What the use cases that change replicas have in common, so that one frame can run any of them.
 
 Not here: any of them (a module each in ``logdir.service``).
 
@@ -17,14 +17,14 @@ from logdir.service.report.result import ItemResult
 
 
 class Asked(Protocol):
-    """What is asked of a broker."""
+    """A request to a use case."""
 
     def require_valid(self) -> None:
-        """Return if it can be answered. Raises ``ConfigError``."""
+        """Return if the request is valid. Raises ``ConfigError``."""
 
 
 class Planned(Protocol):
-    """What would be done."""
+    """The plan of a use case: what would be done."""
 
     @property
     def items(self) -> Sequence[ItemResult]:
@@ -32,11 +32,11 @@ class Planned(Protocol):
 
     @property
     def problems(self) -> Sequence[Problem]:
-        """Beside those of the items."""
+        """Problems beside those of the items."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether the selector finds nothing."""
+        """Whether the selector matched nothing."""
 
 
 _R = TypeVar("_R", bound=Asked, contravariant=True)
@@ -47,7 +47,7 @@ class UseCase(Protocol[_R, _P]):
     """A module of ``logdir.service`` that changes replicas one by one."""
 
     def plan(self, broker: OpenBroker, asked: _R, /) -> _P:
-        """Look at a broker and decide; changes nothing."""
+        """Scan a broker and return the plan; changes nothing."""
 
     def apply(self, broker: OpenBroker, shown: _P, reporter: Reporter, /) -> tuple[list[ItemResult], list[Problem]]:
-        """Do what was shown; return one item per replica, and what is wrong with disks."""
+        """Carry out the plan that was shown; return one item per replica, and the problems of disks."""

@@ -53,7 +53,7 @@ DESCRIBE_LOG_DIRS: Final = api(
         isCordoned        bool      5+
     """,
 )  # fmt: skip
-"""``topics`` of the request may be ``null``: all of them."""
+"""``topics`` of the request may be ``null``: all topics."""
 
 ASSIGN_REPLICAS_TO_DIRS: Final = api(
     73, "AssignReplicasToDirs", "0", "0+",

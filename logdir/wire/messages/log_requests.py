@@ -1,6 +1,6 @@
 """Messages about a partition's log: Fetch, ListOffsets, OffsetForLeaderEpoch.
 
-``records`` of a fetched partition are batches as bytes: :mod:`logdir.wire.batches` reads them.
+``records`` of a fetched partition are the bytes of record batches: :mod:`logdir.wire.batches` reads them.
 
 Spec: KIP-516, "Fetch", "ListOffsets", "OffsetForLeader"; clients/src/main/resources/common/message of 3.9.2 and 4.3.1.
 """

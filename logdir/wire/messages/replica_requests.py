@@ -64,7 +64,7 @@ LEADER_AND_ISR: Final = api(
             errorCode     int16
     """,
 )  # fmt: skip
-"""``type`` is the KIP's: 0 unspecified, 1 INCREMENTAL, 2 FULL. Only the KRaft controller of a migration sets it."""
+"""``type`` is KIP-516's: 0 unspecified, 1 INCREMENTAL, 2 FULL. Only the KRaft controller of a migration sets it."""
 
 # Divergence: the KIP's v5 has neither adding nor removing replicas, which the releases have since v3.
 LEADER_AND_ISR_OF_THE_KIP: Final = api(

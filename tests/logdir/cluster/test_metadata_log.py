@@ -288,7 +288,7 @@ def test_a_snapshot_that_lacks_whole_batches_gives_no_image(log: LogDir) -> None
     with pytest.raises(MalformedFileError, match="a snapshot footer last"):
         read(log, known=before)
     path.write_bytes(header + footer)
-    with pytest.raises(CorruptBatchError, match="a batch at offset 1"):
+    with pytest.raises(CorruptBatchError, match="a record batch at offset 1"):
         read(log, known=before)
 
 

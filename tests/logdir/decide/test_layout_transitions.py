@@ -128,8 +128,8 @@ def test_what_is_done_is_no_action_any_more() -> None:
         (None, (), "found no such directory; take the inventory and plan again"),
         (named("a", C, 0), (), f"expected topic id {A}, found {C}"),
         (named("a", None, 0), (), f"expected topic id {A}, found no topic id"),
-        (named("a", None, 0, "a symlink"), (), "found a symlink; held: look at it"),
-        (named("a", None, 0, "something that cannot be read (x)"), (), "held"),
+        (named("a", None, 0, "a symlink"), (), "found a symlink; it stays as it is: inspect it"),
+        (named("a", None, 0, "something that cannot be read (x)"), (), "it stays as it is"),
         (named("a", A, 0), (("a", 0),), "expected no -future of it on any disk"),
     ],
 )

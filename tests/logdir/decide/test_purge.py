@@ -161,7 +161,7 @@ def test_a28_what_a_full_request_left_out_waits_while_another_is_wanted() -> Non
     left_out = replace(REMOVED, reason=Reason.ABSENT, evidence=Removed(proof=Proof.FULL_REQUEST, as_of_ms=WALL_MS))
     refused = decide(left_out, now=LATER)
     assert isinstance(refused, Refusal)
-    assert "FULL wanted" in refused.problem.found
+    assert "a request may have been missed" in refused.problem.found
     listed = replace(LOOK.last_applied, is_full_wanted=False)
     assert isinstance(decide(left_out, now=LATER, look=replace(LOOK, last_applied=listed)), Purge)
 

@@ -206,7 +206,7 @@ def test_a_manifest_that_does_not_read_back_is_found_out(
     written = os.write
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", lie)
-        with pytest.raises(DiskError, match="do not trust that disk"):
+        with pytest.raises(DiskError, match="do not trust the disk"):
             run(log_dir, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
 
@@ -262,7 +262,7 @@ def test_a_disk_that_does_not_give_back_what_was_written_is_found_out(
 
     written = os.pwrite
     monkeypatch.setattr(os, "pwrite", lie)
-    with pytest.raises(DiskError, match="do not trust that disk"):
+    with pytest.raises(DiskError, match="do not trust the disk"):
         run(log_dir, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["kafka", "kafka.logdird"]
 

@@ -66,7 +66,7 @@ def test_a18_the_claim_is_on_the_marker_as_it_is(d1: Path) -> None:
         judged = staged_marker(deleting(d1) / NAME)
         hold(open_dir, NAME)
         before = seen(d1.parent, markers=True)
-        with pytest.raises(RefusedError, match="look again"):
+        with pytest.raises(RefusedError, match="run logdirctl staged ls"):
             claim(open_dir, NAME, judged)
         held = staged_marker(deleting(d1) / NAME)
         (deleting(d1) / NAME / FILE_NAME).write_bytes(b"torn")

@@ -152,7 +152,7 @@ def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, open_dir: Open
     assert all(outcome.error is not None for outcome in outcomes)
     assert "found directory" in why(outcomes[1])
     assert "found symlink" in why(outcomes[2])
-    assert "recover the log dir first" in why(outcomes[4])
+    assert "first recovers the log dir" in why(outcomes[4])
     assert snapshot(top, outside) == before
 
 
@@ -198,9 +198,9 @@ def test_one_that_says_another_topic_does_not_go_back(top: Path, open_dir: OpenL
     to_ids(open_dir, [item()])
     before = snapshot(top)
     other = ToNames(ref=ReplicaRef(topic="b", topic_id=ID, partition=0), path=item().place)
-    assert "found a with" in why(to_names(open_dir, [other])[0])
+    assert "found topic a with" in why(to_names(open_dir, [other])[0])
     (top / item().place / "partition.metadata").write_bytes(PLAIN)
-    assert "found None with" in why(to_names(open_dir, [back(item())])[0])
+    assert "found topic None with" in why(to_names(open_dir, [back(item())])[0])
     (top / item().place / "partition.metadata").unlink()
     assert "found no such file" in why(to_names(open_dir, [back(item())])[0])
     assert set(snapshot(top)) == set(before) - {f"d1/{item().place}/partition.metadata"}

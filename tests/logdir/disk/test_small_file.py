@@ -67,7 +67,7 @@ def test_what_is_already_there_is_not_written(top: Path) -> None:
 @pytest.mark.parametrize("before", [None, b"older"])
 def test_what_changed_since_the_plan_is_refused(before: bytes | None, top: Path) -> None:
     found = listing(top)
-    with pytest.raises(RefusedError, match="plan again"):
+    with pytest.raises(RefusedError, match="run the command again"):
         put(top, b"new", before)
     assert listing(top) == found
 

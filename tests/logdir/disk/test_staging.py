@@ -116,7 +116,7 @@ def test_a_directory_that_is_another_by_now_is_refused_and_the_rest_of_the_batch
         found = stage(open_dir, items)
     assert [one.result for one in found] == [Result.DONE, Result.UNDONE, Result.UNDONE]
     assert isinstance(found[1].error, RefusedError)
-    assert "plan again" in str(found[1].error)
+    assert "run the command again" in str(found[1].error)
     assert not (made / "b-0" / FILE_NAME).exists()
 
 

@@ -187,7 +187,7 @@ def test_a_file_that_has_the_name_of_a_directory_of_ours_is_not_touched_and_no_o
 
 def test_another_kind_than_the_one_there_is_refused(d1: Path) -> None:
     made(d1)
-    with pytest.raises(WorkRootConflictError, match=r"in-place.*found one beside"):
+    with pytest.raises(WorkRootConflictError, match=r"in-place.*found a work root of kind beside"):
         plan_init(HostDisk(), str(d1), requested=IN_PLACE, fs_type="ext4")
 
 
@@ -284,7 +284,7 @@ def test_an_altered_work_root_file_is_refused(d1: Path) -> None:
 
 
 def test_a_log_dir_that_is_gone_or_a_link_is_refused(d1: Path) -> None:
-    with pytest.raises(LogDirOfflineError, match="is the disk mounted"):
+    with pytest.raises(LogDirOfflineError, match="check that the disk is mounted"):
         open_root(HostDisk(), f"{d1}-gone")
     (d1.parent / "link").symlink_to(d1)
     with pytest.raises(RefusedError, match="a link"):

@@ -89,7 +89,7 @@ def test_a_base_offset_that_does_not_follow_ends_it_before_its_batch(by: int, tm
     look = read_directory(str(tmp_path))
     assert (look.offset, sorted(look.contents.names)) == (whole, ["a", "b"])
     assert look.ended is not None
-    assert look.ended.found == f"one at {whole + by}, of 1"
+    assert look.ended.found == f"one at offset {whole + by}, of leader epoch 1"
 
 
 def test_damage_before_the_snapshot_hides_nothing(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_snapshot_must_be_whole(tmp_path: Path) -> None:
     with pytest.raises(MalformedFileError, match="a snapshot footer last"):
         read_directory(str(tmp_path))
     snapshot.write_bytes(header + footer)
-    with pytest.raises(CorruptBatchError, match="a batch at offset 1"):
+    with pytest.raises(CorruptBatchError, match="a record batch at offset 1"):
         read_file(str(snapshot))
     snapshot.write_bytes(body + footer)
     with pytest.raises(MalformedFileError, match="a snapshot header first"):

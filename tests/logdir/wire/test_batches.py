@@ -205,7 +205,7 @@ NO_METADATA = {
         "an offset delta of 1 to 1, found 0",
         70,
     ),
-    "one record too few": (PLAIN, {"count": 2}, "as many records as there is room for, found 2", 57),
+    "one record too few": (PLAIN, {"count": 2}, "a record count that fits in the batch, found 2", 57),
     "a record cut off": (
         PLAIN + b"\x0e\0\0\2\1\2a",
         {"count": 2, "last_offset_delta": 1},
@@ -213,7 +213,7 @@ NO_METADATA = {
         69,
     ),
     "one record too many": (PLAIN * 2, {"count": 1}, "the end of the batch, found 8 more bytes", 69),
-    "a negative count": (PLAIN, {"count": -1}, "as many records as there is room for, found -1", 57),
+    "a negative count": (PLAIN, {"count": -1}, "a record count that fits in the batch, found -1", 57),
 }
 
 

@@ -70,7 +70,7 @@ def test_every_cut_is_refused(name: str, fields: tuple[Field, ...], version: int
     for end in range(min(len(data), 200)):
         with pytest.raises(WireError):
             codec.read(data[:end])
-    with pytest.raises(WireError, match="expected the end, found 1 more bytes"):
+    with pytest.raises(WireError, match="expected the end of the bytes, found 1 more bytes"):
         codec.read(data + b"\0")
 
 

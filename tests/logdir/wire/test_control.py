@@ -105,14 +105,14 @@ def test_a_newer_key_is_read_by_its_first_four_bytes() -> None:
 REFUSED = {
     "no key": ("", "0000", WireError, "the key of a control record"),
     "a key cut off": ("0000 00", "0000", WireError, "the key of a control record, found only 3"),
-    "a negative version of the key": ("ffff 0004", "0000 00", WireError, "a version of 0 or above, found -1"),
+    "a negative version of the key": ("ffff 0004", "0000 00", WireError, "a key version of 0 or above, found -1"),
     "a type of tomorrow": ("0000 0007", "0000 00", UnknownRecordTypeError, "type 7, version 0"),
     "a negative type": ("0000 ffff", "0000 00", UnknownRecordTypeError, "type -1, version 0"),
     "a version of tomorrow": ("0000 0004", "0001 00", UnknownRecordTypeError, "type 4, version 1"),
     "a negative version": ("0000 0004", "ffff 00", UnknownRecordTypeError, "type 4, version -1"),
     "no value": ("0000 0004", "", WireError, "the value of a control record"),
     "a value cut off": ("0000 0003", "0000 00000000", WireError, "lastContainedLogTimestamp"),
-    "a value that goes on": ("0000 0004", "0000 00 00", WireError, "the end, found 1 more bytes"),
+    "a value that goes on": ("0000 0004", "0000 00 00", WireError, "the end of the bytes, found 1 more bytes"),
 }
 
 

@@ -183,7 +183,7 @@ BROKEN = {
     "a frame of tomorrow": ("02 02 00", "frame version 1, found 2", 0),
     "no version": ("01 02", "a variable-length number", 2),
     "an id cut off": ("01 02 00 04666f6f 7973", "16 bytes of topicId, found only 2 more bytes", 7),
-    "garbage behind it": (f"01 02 00 04666f6f {TOPIC} 00 00", "the end, found 1 more bytes", 24),
+    "garbage behind it": (f"01 02 00 04666f6f {TOPIC} 00 00", "the end of the bytes, found 1 more bytes", 24),
 }
 
 
@@ -204,10 +204,13 @@ def test_a_field_that_its_version_lacks_is_not_dropped() -> None:
 
 
 DOCUMENTS: dict[str, tuple[object, str]] = {
-    "no object": ("TOPIC_RECORD", "an object of type, version and data"),
-    "no data": ({"type": "TOPIC_RECORD", "version": 0}, "an object of type, version and data"),
-    "a type that is none": ({"type": "TOPIC", "version": 0, "data": {}}, "a record type and version"),
-    "a version that is none": ({"type": "TOPIC_RECORD", "version": True, "data": {}}, "a record type and version"),
+    "no object": ("TOPIC_RECORD", "an object with type, version and data"),
+    "no data": ({"type": "TOPIC_RECORD", "version": 0}, "an object with type, version and data"),
+    "a type that is none": ({"type": "TOPIC", "version": 0, "data": {}}, "a known record type and version"),
+    "a version that is none": (
+        {"type": "TOPIC_RECORD", "version": True, "data": {}},
+        "a known record type and version",
+    ),
     "a newer version": ({"type": "TOPIC_RECORD", "version": 1, "data": {}}, "found type 2, version 1"),
     "a field left out": ({"type": "TOPIC_RECORD", "version": 0, "data": {"name": "a"}}, r"\$\.topicId: expected"),
 }

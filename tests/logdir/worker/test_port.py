@@ -184,7 +184,7 @@ def test_a_log_dir_that_is_asked_before_it_has_answered_is_given_up(tmp_path: Pa
         assert not port.is_idle
         second = port.begin(identity_at, str(top))  # who asked first was interrupted
         for pending in (first, second):
-            with pytest.raises(LogDirSuspectError, match="it was interrupted"):
+            with pytest.raises(LogDirSuspectError, match="the call was interrupted"):
                 pending.result()
         assert port.is_suspect
 
@@ -322,7 +322,7 @@ def test_who_interrupts_a_wait_ends_the_worker(beside: str, tmp_path: Path) -> N
                 port.run(identity_at, str(top))
             timer.join()
             assert ends(port.pid)
-            with pytest.raises(LogDirSuspectError, match="it was interrupted"):
+            with pytest.raises(LogDirSuspectError, match="the call was interrupted"):
                 port.run(identity_at, str(top))
     finally:
         signal.signal(signal.SIGUSR1, before)

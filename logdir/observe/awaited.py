@@ -16,7 +16,7 @@ _AWAITED: dict[str, str] = {}
 
 @contextmanager
 def awaiting(*files: str) -> Iterator[None]:
-    """Declare that the block waits for helpers.
+    """Let signs of life depend on helpers while the block waits for them: none is sent while all stand still.
 
     Args:
         files: The ``schedstat`` file of each helper in ``/proc``.

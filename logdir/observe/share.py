@@ -23,7 +23,7 @@ class Share(NamedTuple):
     pipe: int
 
     def result(self) -> bytes | None:
-        """Wait for the second process, reap it, and return the bytes it sent; ``None``: it failed."""
+        """Wait for the process that scans its half, and return the bytes it sent; ``None``: it failed."""
         pieces = []
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)

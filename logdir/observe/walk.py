@@ -69,7 +69,7 @@ class Walk:
         self.mounted: frozenset[bytes] = frozenset()
 
     def walk(self, directory: int, real_path: bytes, root: WorkRootKind | None, place: Place) -> None:
-        """Scan the tree of one root. Raises ``OSError`` if its top cannot be listed."""
+        """Scan a log dir or one of its work roots into this walk's entries. Raises ``OSError``: it cannot be listed."""
         self.mounted = mount_table.mounted_below(self.mounts, real_path)
         self.number += 1
         if self.only is not None:
@@ -179,7 +179,9 @@ class Walk:
         root: WorkRootKind | None,
         types: Callable[[int], dict[str, Type]] | None = None,
     ) -> bool:
-        """Scan a directory that is no entry itself: all of it, or the names that ``types`` returns."""
+        """Scan ``deleting/``, ``incoming/`` or a prefix directory: all of it, or what ``types`` lists; return if it is
+        there and was read.
+        """
         try:
             if os.fsencode(name) in self.mounted:
                 raise OSError(errno.EXDEV, "another file system is mounted here", name)

@@ -28,7 +28,7 @@ from logdir.worker.look import NOTHING, Deep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What a reconcile decided from one scan of the log dirs."""
+    """The actions and refusals that follow from an image for the log dirs as one scan found them."""
 
     plan: ReconcilePlan | None
     """``None`` for a request document that is refused, or was applied before."""
@@ -82,7 +82,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilePlanned:
-    """The plan of a reconcile."""
+    """The plan of ``logdirctl reconcile``: the image of the cluster, and what follows from it for the log dirs."""
 
     desired: Desired
     decided: Decided

@@ -27,7 +27,7 @@ _PLAIN_FROM, _PLAIN_TO = -3, 7
 
 
 def text(value: object) -> str:
-    """Return a value as one line of JSON, as Kafka's own tools print it.
+    """Return a value as one line of JSON, byte for byte as Kafka's own tools print it: no blanks, Java's numbers.
 
     Args:
         value: Dictionaries with text keys, lists, texts, numbers, booleans and ``None``.

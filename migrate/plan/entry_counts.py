@@ -21,7 +21,7 @@ from migrate.source.disk_row import DiskRow, UnreadDisk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts of the entries of one kind on one disk."""
+    """Number and sizes of the entries of one kind in one log dir."""
 
     source: int
     kind: str

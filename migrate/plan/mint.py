@@ -1,8 +1,8 @@
 """Minting topic ids for topics without one: the same inventories always give the same ids.
 
-A topic of a cluster without any id gets one derived from the digest of the inventories, or the id from an earlier plan,
-so that brokers migrated under the earlier plan agree with the remaining ones. No id is minted if the true id may be on
-an unread disk.
+A topic none of whose replicas in its cluster has an id gets one derived from the digest of the inventories, or the id
+from an earlier plan, so that brokers migrated under the earlier plan agree with the remaining ones. No id is minted if
+the true id may be on an unread disk.
 
 Not here: finding these topics (``conflicts``), ids of sibling replicas (``steps``), writing ids to disks (``logdir``).
 

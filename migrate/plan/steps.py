@@ -87,7 +87,7 @@ def path_in_id_layout() -> Column:
 
 
 def select_table(numbered: DataFrame, disks: DataFrame) -> DataFrame:
-    """Return the columns of ``steps/``.
+    """Return the rows of the plan's Parquet table ``steps/``: one per step of a broker without conflicts.
 
     Args:
         numbered: From ``with_numbers``.

@@ -77,9 +77,9 @@ def render_page(model: Model) -> str:
 def embedded(model: Model) -> str:
     """Return the numbers of the page as JSON that is safe inside a ``<script>`` element.
 
-    ``summary`` and ``waves`` are the plan's documents, minted ids beyond ``totals.minted_shown`` left out; a cluster's
-    ``brokers`` is their number. The brokers of all clusters, in order, are the rows under ``brokers``, with the sums of
-    ``BrokerFacts``. ``disks`` are those of ``disks.json`` as rows, each kind as [entries, bytes].
+    Keys: ``summary`` and ``waves``, the plan's documents, shortened (of the minted ids only those that are shown, of
+    each cluster only the number of its brokers); ``brokers``, one row per broker of any cluster; ``disks``, one row
+    per disk, each kind of entry as [entries, bytes].
 
     Args:
         model: From ``build_model``.

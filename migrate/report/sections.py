@@ -205,7 +205,7 @@ def _cluster_title(model: Model, index: int) -> str:
 
 
 def conflicts(model: Model) -> str:
-    """Return every kind of conflict found, with its holders by broker and path, and the kinds not found."""
+    """Return the section *Conflicts* as HTML: each kind found, with broker and path of its entries; then the rest."""
     found = [conflict for conflict in model["conflicts"] if conflict["units"]]
     clear = [conflict["slug"] for conflict in model["conflicts"] if not conflict["units"]]
     found.sort(key=lambda conflict: (conflict["slug"] == "leftover", conflict["slug"] == "missing-id"))

@@ -76,7 +76,7 @@ class _Reader:
         self.problems.append(Problem(f"fleet-{slug}", place, expected, found, fix))
 
     def mapping(self, value: object, where: str, keys: Mapping[str, bool]) -> dict[str, Any] | None:
-        """Return ``value`` if it is a mapping, else ``None``; ``keys`` are the known keys, true if required."""
+        """Return ``value`` if it is a mapping, else ``None``; record unknown keys, and missing required ones."""
         if not isinstance(value, dict):
             self.problem("wrong-type", where, "a mapping", _found(value))
             return None

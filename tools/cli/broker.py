@@ -131,7 +131,7 @@ def has_override(arguments: argparse.Namespace) -> bool:
 
 
 def said_of_override(arguments: argparse.Namespace, *, is_planned: bool) -> tuple[str, ...]:
-    """Return the line before the next command that explains how to do a plan that an override allows; else none.
+    """Return the line *type the same with --apply* if the plan rests on an ``--even-…`` option; else none.
 
     Args:
         arguments: Of the command.

@@ -138,7 +138,8 @@ def after_image(
 def until_done(after: ControllerFile, before: ControllerFile | None) -> ControllerFile:
     """Return the record to make durable before the first action of an image or document.
 
-    From then on nothing older is applied; a request document may be given again until all of it is done.
+    It is ``after`` with the request mark one sequence lower: nothing older is applied from then on, but the same
+    request may be given again until all of it is done. An image may be given again at any time.
 
     Args:
         after: The record to make durable after the last action, from ``after_image`` or ``admission``.

@@ -102,7 +102,7 @@ class Sharing(Enum):
 
 
 class Shared(NamedTuple):
-    """What is known about a live replica that is to be staged."""
+    """Who has a live replica that is to be staged: this broker alone, others in the ISR as well, or it is not known."""
 
     sharing: Sharing
     found: str

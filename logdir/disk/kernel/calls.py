@@ -165,7 +165,7 @@ class Directory(Protocol):
 
 
 class Disk(Protocol):
-    """Access to the first directory of a path; every later call is relative to an open directory."""
+    """Opens a directory by its absolute path; every other call is relative to a directory that is open."""
 
     def open_top(self, path: str) -> Directory:
         """Open a directory by its absolute path; its last component may not be a link.

@@ -372,7 +372,7 @@ def note_in_lock(descriptor: int, data: bytes) -> None:
 
 
 class HostDisk:
-    """The file systems of this host."""
+    """The real ``Disk``: opens directories of this host's file systems, and remembers on which a sync failed."""
 
     def __init__(self, observer: Observer = _nobody) -> None:
         """Create a disk without recorded failures.

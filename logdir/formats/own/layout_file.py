@@ -37,7 +37,7 @@ class LayoutState(Enum):
 
 
 class LayoutFile(NamedTuple):
-    """The content of ``layout.json``."""
+    """The content of ``layout.json`` in a work root: how far a change to topic-id directories is, and by which plan."""
 
     state: LayoutState
     plan_sha256: str

@@ -72,7 +72,11 @@ def _read(path: str) -> StagedDocument:
 
 
 def _node_of(document: StagedDocument, cluster_id: str | None) -> int:
-    """Return the node id of a listing; refuse one that is incomplete or of another cluster than ``cluster_id``."""
+    """Return the node id of another broker's ``staged ls --json``.
+
+    Raises:
+        RefusedError: the broker could not read all its log dirs, or is of another cluster than ``cluster_id``.
+    """
     if document.exit_status != 0:
         expected = "a listing of a broker whose log dirs can all be read, with exit status 0"
         fix = "run logdirctl staged ls on that broker: it shows what is wrong there"

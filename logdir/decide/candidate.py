@@ -97,7 +97,7 @@ def against_claim(replica: Replica, assignment: Assignment) -> Refusal:
         why,
         _EXPECTED[assignment.state],
         _FOUND[assignment.state],
-        "nothing is changed; compare the directory with the cluster metadata",
+        "nothing is changed; logdirctl describe shows its directory beside the cluster metadata",
     )
 
 

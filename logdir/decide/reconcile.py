@@ -246,9 +246,9 @@ def _against_giving(
         return refuse(
             *where,
             Why.ID_CONFLICT,
-            expected,
-            "an image that is no request",
-            "compare the replica with the cluster metadata",
+            "a partition.metadata with its topic id",
+            "no topic id, and this source gives none: only a LeaderAndIsr request does",
+            "nothing is changed: a broker before 3.7 writes the id at its start, a later one calls the replica -stray",
         )
     if BROKEN_ID in replica.problems:
         return refuse(

@@ -51,7 +51,10 @@ LATER = {
 }
 """What the next start of a broker does after a live replica was staged."""
 
-_CHECKPOINT = "its log start could not be kept: restore the file, or start the broker once, which writes it again"
+_CHECKPOINT = (
+    "the replica was not staged, as its log start offset would be lost: restore the file, or start the broker once, "
+    "which writes it again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

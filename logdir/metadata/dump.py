@@ -185,7 +185,9 @@ class Dump:
             self._note(error.problem())
         if self.trailing_bytes:
             left = self.trailing_bytes
-            fix = "if a broker runs, it may be writing the file: run logdirctl metadata dump again; else it is cut off"
+            fix = (
+                "if a broker runs, it may be writing: run logdirctl metadata dump again; else a crash cut the file off"
+            )
             self._note(
                 Problem(
                     "malformed-file",

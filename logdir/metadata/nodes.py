@@ -44,7 +44,7 @@ class Missed(NamedTuple):
     def problem(self) -> Problem:
         """The same as a problem to report."""
         fix = "logdirctl metadata find lists all nodes"
-        return Problem("nothing-selected", self.path, "a node of the tree", self.why, fix)
+        return Problem("nothing-selected", self.path, "a node of the tree that this command can show", self.why, fix)
 
 
 Line = str | Missed

@@ -212,7 +212,7 @@ class LayoutStatus:
         plans = {one.plan_sha256 for one in known if one.plan_sha256 is not None}
         if len(plans) > 1:
             where = ", ".join(one.log_dir for one in known if one.state is not None)
-            fix = "logdirctl layout apply with the later plan again"
+            fix = "logdirctl layout apply again with the plan that was applied last; its footer has that sha256"
             problems.append(Problem(Why.LAYOUT_PLAN_DIFFERS.value, where, "one plan", " and ".join(sorted(plans)), fix))
         return problems
 

@@ -219,7 +219,7 @@ class TestA29:
         log.append(remove(raw(A)))
         later(log)
         one, other = pair(live("a", A), aside=(item(B, name="b"),))
-        quarantined = Problem("suspect", "/d1", "a disk in step with its siblings", "one hours behind")
+        quarantined = Problem("sync-failed", "/d1", "a disk in step with its siblings", "one hours behind")
         plan = reconcile(up_to(log), replace(one, quarantined=quarantined), other)
         assert plan.actions == ()
-        assert why(plan) == {"": "suspect"}
+        assert why(plan) == {"": "sync-failed"}

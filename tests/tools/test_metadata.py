@@ -74,8 +74,8 @@ def test_cat() -> None:
     assert said.out == "30\n"
     head, tail = "logdirctl metadata cat: nothing-selected", "logdirctl metadata find lists all nodes"
     assert said.err.splitlines()[1:3] == [
-        f"{head}: /image: expected a node of the tree, found is a directory; {tail}",
-        f"{head}: /x*: expected a node of the tree, found no such file or directory; {tail}",
+        f"{head}: /image: expected a node of the tree that this command can show, found is a directory; {tail}",
+        f"{head}: /x*: expected a node of the tree that this command can show, found no such file or directory; {tail}",
     ]
 
 

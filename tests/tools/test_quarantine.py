@@ -65,7 +65,7 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
     before = second(tmp_path)
     said = ctl("staged", "ls", *named)
     assert said.status == Exit.PROBLEMS
-    assert f"returned: {tmp_path}/d2: " in said.err
+    assert f"stale-disk: {tmp_path}/d2: " in said.err
     assert "5 hours behind" in said.err
     for argv, expected in (
         (("stage", "new", "--even-if-unknown"), [("d2", "refused")]),
@@ -155,7 +155,7 @@ def test_a_sync_that_failed_closes_its_disk_for_the_next_process_of_this_boot(
     assert not (one.with_name("d1.logdird") / "quarantine.json").exists()
     before = tree(one, one.with_name("d1.logdird"))
     said = ctl("staged", "ls", *named)
-    assert (said.status, f"suspect: {one}: " in said.err) == (Exit.PROBLEMS, True)
+    assert (said.status, f"sync-failed: {one}: " in said.err) == (Exit.PROBLEMS, True)
     status, result = ctl_json("staged", "restore", "pay", "--even-if-unknown", *named, "--apply")
     assert sorted(states(result)) == [("d1", "refused")] * 2 + [("d2", "done")] * 2
     for words in (("staged", "purge", "pay", "--even-if-early"), ("staged", "hold", "pay"), ("init",), ("uninstall",)):

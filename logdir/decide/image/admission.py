@@ -95,7 +95,7 @@ def admit(
     is_full = document.type is RequestType.FULL
     if last_applied is None:
         if not is_full:
-            fix = "wait for a FULL request: only such a one is applied without the file"
+            fix = "give the controller's next FULL request: only such a one is applied without the file"
             found = f"{document.api.value} of type {document.type.name}"
             return Rejected(
                 code=Code.STALE_CONTROLLER_EPOCH,
@@ -185,7 +185,10 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
         expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
     elif document.api is Api.STOP_REPLICA:
         # The request names no replicas: only the broker epoch shows its addressee.
-        expected, fix = f"broker epoch {known}", "it may be meant for another broker: wait for a FULL request"
+        expected, fix = (
+            f"broker epoch {known}",
+            "it may be meant for another broker: give the controller's next FULL request",
+        )
     else:
         return None
     return Rejected(

@@ -79,7 +79,7 @@ def require_plan(plan: PlanDocument, broker: Sequence[LayoutView]) -> None:
                 why=Why.FOREIGN_PLAN,
                 expected=f"{what} {in_words(found)}, this broker's",
                 found=wanted,
-                fix="name the plan document of this broker; if it is that one, all log dirs in it must answer",
+                fix="name the plan document of this broker; it must list exactly the log dirs that answer",
             )
 
 

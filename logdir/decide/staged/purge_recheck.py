@@ -105,7 +105,11 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     if marker.reason is Reason.ABSENT and (look.last_applied is None or look.last_applied.is_full_wanted):
         expected = "a FULL request after the last gap"
         return refuse(
-            *where, Why.NO_EVIDENCE, expected, "none: a request may have been missed", "wait for a FULL request"
+            *where,
+            Why.NO_EVIDENCE,
+            expected,
+            "none: a request may have been missed",
+            "give the controller's next FULL request",
         )
     if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
         return _against_old_evidence(look.image, item, marker.staged_at_ms)

@@ -72,7 +72,11 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
     where = server_properties or "--log-dirs"
     problems = [Problem("config-error", where, "a path between the commas", "nothing") for part in dirs if not part]
     fit = [part for part in dirs if part and _is_path(part)]
-    problems += [Problem("config-error", where, "a valid path", part) for part in dirs if part and part not in fit]
+    problems += [
+        Problem("config-error", where, "paths of log dirs without NUL or surrogates", part)
+        for part in dirs
+        if part and part not in fit
+    ]
     absolute = [os.path.abspath(part) for part in fit]
     # Compared as an inventory prints them: paths that differ only in bytes that are not UTF-8 would look equal there.
     texts = [utf8(path) for path in absolute]

@@ -42,7 +42,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
     for log_dir, behind_ms in returned({open_dir.log_dir: heartbeat.read(open_dir) for open_dir in open_dirs}).items():
         if log_dir not in accepted:
             found[log_dir] = Problem(
-                "returned",
+                "stale-disk",
                 log_dir,
                 "a disk that was never away",
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
@@ -50,7 +50,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
             )
     for log_dir, suspect in read_quarantine(open_dirs, clock.boot_id()).items():
         found[log_dir] = Problem(
-            "suspect",
+            "sync-failed",
             log_dir,
             "a disk on which no sync failed since this host was started",
             suspect.found,

@@ -70,7 +70,7 @@ def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Cap
         (altered(DELETE, topic="__cluster_metadata"), None, Why.METADATA_LOG),
         (replace(DELETE, unexpected_entries=("sub",)), None, Why.UNEXPECTED_ENTRY),
         (replace(DELETE, problems=("symlink",)), None, Why.NOT_A_PLAIN_DIRECTORY),
-        (DELETE, facts(DELETE, quarantined=Problem("suspect", "/d1", "a sync", "a failed one")), None),
+        (DELETE, facts(DELETE, quarantined=Problem("sync-failed", "/d1", "a sync", "a failed one")), None),
         (DELETE, facts(DELETE, cluster_id=None, node_id=None), Why.NOT_FORMATTED),
         (DELETE, facts(), Why.NOT_FOUND),
     ],

@@ -118,7 +118,7 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
 
 
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:
-    quarantined = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    quarantined = Problem("stale-disk", "/d1", "a disk that was here", "one hours behind", "look at it")
     request = PurgeRequest(
         now=LATER,
         heartbeats={"/d1": BEAT},
@@ -131,7 +131,7 @@ def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> 
     plan = plan_purge(request, items)
     assert plan.actions == ()
     assert [refusal.why for refusal in plan.refusals] == [None] * 3
-    assert {refusal.problem.slug for refusal in plan.refusals} == {"returned"}
+    assert {refusal.problem.slug for refusal in plan.refusals} == {"stale-disk"}
     assert len(plan_purge(replace(request, quarantined={"/d2": quarantined}), items).actions) == 3
 
 

@@ -36,7 +36,7 @@ STAGED = staged_replicas()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
 BY_ID = render_id_dir(ID, 3)
 IN_OTHER_LAYOUT = altered(replica(), log_dir="/d2", path=BY_ID, topic=None)
-CLOSED = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+CLOSED = Problem("stale-disk", "/d1", "a disk that was here", "one hours behind", "look at it")
 DEAD = LogDirFacts(log_dir="/d2", problem=Problem("log-dir-offline", "/d2", "a log dir", "io-error"))
 
 

@@ -179,7 +179,7 @@ def test_a_topic_without_id_whose_name_does_not_fit_is_refused_by_name(length: i
 
 
 def test_a25_nothing_of_a_closed_disk_is_staged() -> None:
-    quarantined = Problem("returned", "/d1", "a disk that was here", "one hours behind", "look at it")
+    quarantined = Problem("stale-disk", "/d1", "a disk that was here", "one hours behind", "look at it")
     d1, d2 = facts(ORDERS, *OTHERS, quarantined=quarantined), facts(replica("t-30", log_dir="/d2"), log_dir="/d2")
     asked = request(selected=(("/d1", "orders-3"), ("/d2", "t-30")), is_held=True, is_confirmed=True)
     plan = plan_stage(asked, [d1, d2])

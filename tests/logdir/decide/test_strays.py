@@ -287,7 +287,7 @@ class TestImagesThatMayNotBeUsed:
         """It may be empty, or read in part: then both the disk and what is wrong with it are told."""
         unread = Problem("log-dir-offline", "/d1", "a log dir", "io-error")
         whole = replace(
-            disk(live("a", A)), quarantined=Problem("suspect", "/d1", "a disk without a failed sync", "one")
+            disk(live("a", A)), quarantined=Problem("sync-failed", "/d1", "a disk without a failed sync", "one")
         )
         for one, is_said in (
             (replace(whole, replicas=()), True),
@@ -300,7 +300,7 @@ class TestImagesThatMayNotBeUsed:
     def test_a_foreign_or_closed_disk_is_passed_over(self, log: LogDir) -> None:
         image = gone(log, A)
         one, rest = pair(live("a", A))
-        quarantined = Problem("suspect", "/d1", "a disk on which no sync failed", "one")
+        quarantined = Problem("sync-failed", "/d1", "a disk on which no sync failed", "one")
         for changed in ({"node_id": 7}, {"cluster_id": "y" * 22}, {"quarantined": quarantined}):
             found = view(image, replace(one, **changed), rest)
             if found.refused is None:

@@ -125,7 +125,7 @@ def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(br
     with open_of(broker, changes=True) as found:
         shown = layout.plan(found, asked)
         where = str(broker.log_dirs[0])
-        found.quarantined[where] = Problem("suspect", where, "a disk on which no sync failed", "one that failed")
+        found.quarantined[where] = Problem("sync-failed", where, "a disk on which no sync failed", "one that failed")
         with pytest.raises(RefusedError, match="no sync failed"):
             layout.prepare(found)
         assert tree(*broker.log_dirs) == before

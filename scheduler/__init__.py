@@ -1,6 +1,6 @@
-"""Scheduling of jobs: deadlines and wake-ups. Never changes a disk itself.
+"""When the daemon acts: deadlines, the jobs of one node, and the timer that wakes it up.
 
-The schedule is on the disk: deadlines are read from the staged replicas, so nothing is lost with this process.
+It never works on a disk: a job only enqueues what the daemon then does.
 
-Spec: design §3.3, style §4.2.
+Spec: style §4.2; libraries §2.
 """

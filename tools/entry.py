@@ -45,6 +45,18 @@ def logdirctl() -> int:
         streams.leave()
 
 
+def logdird() -> int:
+    """Run ``logdird`` on the process's own arguments and streams; return the exit status."""
+    refused = guard.mixed_installation()
+    if refused is not None:
+        sys.stderr.write(f"logdird: {refused}\n")
+        return 4
+    _require_utf8_paths()
+    from tools.logdird import main
+
+    return main(sys.argv[1:], sys.stdout, sys.stderr)
+
+
 def _require_utf8_paths() -> None:
     """Start again in Python's UTF-8 mode where a locale would have paths read in another encoding; else do nothing.
 

@@ -92,6 +92,11 @@ class AdoptPlanned:
         """Whether nothing was selected."""
         return self.plan is None
 
+    @property
+    def plan_lines(self) -> tuple[str, ...]:
+        """The warnings: a change reports them before it begins."""
+        return self.warnings
+
     def result(self, *, applied: bool, items: tuple[ItemResult, ...]) -> AdoptResult:
         """Return the result of the plan, or of carrying it out: ``items`` are what became of this broker's replicas."""
         topic, whole = (None, None) if self.plan is None else (self.plan.topic, self.plan.whole)

@@ -63,6 +63,11 @@ class CapturePlanned:
     is_empty: bool
     """Whether the selector matched no ``-delete`` or ``-stray`` directory."""
 
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """A remark for people if there is nothing to capture."""
+        return () if self.items or self.is_empty else ("there is no -delete and no -stray directory",)
+
 
 def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
     """Scan a broker and return the plan; changes nothing.
@@ -85,7 +90,7 @@ def plan(broker: OpenBroker, asked: CaptureRequest) -> CapturePlanned:
     request = rule.CaptureRequest(
         selected=tuple((one.log_dir, one.path) for one in chosen), delays=asked.delays, is_held=asked.is_held
     )
-    made = plan_capture(request, facts, _rooms(broker))
+    made = plan_capture(request, facts, rooms_of(broker))
     items = [_row(action) for action in made.actions] + refused(made.refusals)
     is_empty = selector is not None and not chosen
     return CapturePlanned(items=tuple(items), problems=tuple(problems), plan=made, is_empty=is_empty)
@@ -103,8 +108,7 @@ def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tupl
         One item per directory, and the problems of disks.
     """
     broker.beat(read_instant())
-    calls = [(_row(action), _capturing(action)) for action in shown.plan.actions]
-    rows, problems = each(broker, calls, reporter)
+    rows, problems = each(broker, calls_of(shown.plan), reporter)
     deadlines = _deadlines(broker)
     rows = [
         replace(row, undo_until_ms=deadlines.get((row.log_dir, row.new_path)))
@@ -119,7 +123,8 @@ def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
     return tuple(replica for one in facts for replica in one.replicas if replica.kind in CAPTURABLE)
 
 
-def _rooms(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
+def rooms_of(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
+    """Return the free space of every log dir that answers."""
     rooms = {}
     for open_dir in broker.open_dirs:
         try:
@@ -168,6 +173,11 @@ def _undone(row: ItemResult) -> ItemResult:
         else "partial capture: logdirctl staged export copies it, it cannot be restored"
     )
     return replace(row, undo_until_ms=None, detail=detail)
+
+
+def calls_of(plan: CapturePlan) -> list[tuple[ItemResult, Callable[[Port], Outcome]]]:
+    """Return the row and the call of each planned capture."""
+    return [(_row(action), _capturing(action)) for action in plan.actions]
 
 
 def _capturing(action: Capture) -> Callable[[Port], Outcome]:

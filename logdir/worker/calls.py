@@ -38,6 +38,7 @@ CALLS: Final = frozenset(
         "logdir.worker.inventory:write_inventory",
         "logdir.observe.answering:touch",
         "logdir.observe.birth:births",
+        "logdir.observe.leaving:leaving",
         "logdir.observe.log_end:log_end",
         "logdir.disk.lock_holder:is_locked",
         "logdir.observe.mounts:identity_at",

@@ -29,6 +29,7 @@ from logdir.worker.calls import Signature, name_of
 from logdir.worker.channel import ENOUGH, Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
 from logdir.worker.port import Pending, Port
+from logdir.worker.reaping import has_ended
 from logdir.worker.state import RootView, WorkerState
 from logdir.worker.waiting import SILENT_MS, Overdue, Sent, Waiting, patience_now
 
@@ -55,7 +56,8 @@ class RemotePort:
         """How far the worker's current call is; each call chooses what it counts."""
         self.heard_ms = clock.monotonic_ms()
         """When the worker last gave a sign of life, or was sent a call."""
-        self._patience_ms = patience_ms
+        self.patience_ms = patience_ms
+        """Longest time without a sign of life."""
         self.connection = connection
         connection.settimeout(patience_ms / 1000)  # A stopped worker reads nothing.
         self._inbox = Inbox()
@@ -71,7 +73,7 @@ class RemotePort:
     @property
     def patient_until_ms(self) -> int:
         """When the worker is killed if it gives no sign of life before then."""
-        return self.heard_ms + patience_now(self._patience_ms)
+        return self.heard_ms + patience_now(self.patience_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
         """Implement ``Port.begin``."""
@@ -114,7 +116,7 @@ class RemotePort:
 
     def _end_stream(self, sent: Sent[Any]) -> None:
         """End a call whose further results are not needed; kill a worker that does not end it soon."""
-        patience_ms, self._patience_ms = self._patience_ms, min(self._patience_ms, _ENOUGH_MS)
+        patience_ms, self.patience_ms = self.patience_ms, min(self.patience_ms, _ENOUGH_MS)
         try:
             self.connection.sendall(frame(ENOUGH))
             while not sent.is_over:
@@ -126,7 +128,7 @@ class RemotePort:
             self.give_up("the call was interrupted")
             raise
         finally:
-            self._patience_ms = patience_ms
+            self.patience_ms = patience_ms
 
     def _send(
         self,
@@ -215,7 +217,7 @@ class RemotePort:
             doing = "" if self._asked is None else f" (while {self._asked.what} was called)"
             self._problem = LogDirSuspectError(
                 self.log_dir,
-                expected=f"an answer within {self._patience_ms / 1000:g} s",
+                expected=f"an answer within {self.patience_ms / 1000:g} s",
                 found=(found or "none") + doing,
                 fix="SUSPECT: check the kernel log; a broker cannot start on this disk until it answers",
             )
@@ -230,6 +232,10 @@ class RemotePort:
             self.is_suspect = True
             self._problem = error
             self._end(is_killed=True)
+
+    def is_reaped(self) -> bool:
+        """Whether the worker of a closed port has ended; one that hangs in the kernel has not."""
+        return self._is_closed and has_ended(self.pid, 0)
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """Implement ``Port.begin_root``."""
@@ -280,32 +286,13 @@ class RemotePort:
         self.connection.close()
         if is_killed:
             os.kill(self.pid, signal.SIGKILL)
-        if not _has_ended(self.pid, _END_MS if is_killed else patience_now(self._patience_ms)) and not is_killed:
+        if not has_ended(self.pid, _END_MS if is_killed else patience_now(self.patience_ms)) and not is_killed:
             os.kill(self.pid, signal.SIGKILL)
-            _has_ended(self.pid, _END_MS)
+            has_ended(self.pid, _END_MS)
 
 
 def _again(problem: LogDirSuspectError) -> LogDirSuspectError:
     return LogDirSuspectError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
-
-
-def _has_ended(pid: int, wait_ms: int) -> bool:
-    """Wait some time for the end of a child process; return whether it ended."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except OSError:
-        descriptor = -1
-    try:
-        if descriptor >= 0:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll(wait_ms)
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
 
 
 def _waiting_of(ports: Sequence[Port]) -> Waiting:

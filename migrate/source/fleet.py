@@ -20,9 +20,9 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from logdir.errors import ConfigError, Problem, shown
+from logdir.formats.strict_yaml import load_document
 from logdir.observe.named_file import read_regular
 from migrate.source.fleet_values import BrokerEntry, Cluster, Fleet, Source, is_uri, min_insync_for
-from migrate.source.strict_yaml import load_document
 
 __all__ = [
     "BrokerEntry",

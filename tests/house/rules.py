@@ -31,8 +31,8 @@ MOST_TOOLS_LINES = 3200
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
 TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
-TAKES_ARGUMENTS = frozenset({"logdir.worker.child"})
-"""A worker that is a new interpreter gets the descriptor of its socket so."""
+TAKES_ARGUMENTS = frozenset({"logdir.worker.child", "logdir.worker.watch"})
+"""A worker, or a watch, that is a new interpreter gets the pid of its starter so."""
 LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
 

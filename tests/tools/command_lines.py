@@ -110,6 +110,8 @@ def require_mention(text: str) -> None:
 
 def _filled(missing: str) -> list[str]:
     found = []
+    if "--socket" in missing:
+        return ["--socket", "/s"]
     for name in missing.replace(",", "").split():
         if name == "--log-dirs" or (name.startswith("--") and "--log-dirs" in missing):
             return ["--log-dirs", "/d"]

@@ -13,6 +13,7 @@ import pytest
 
 from tests.tools.command_lines import _below, check, mentions, parser, require_mention, require_next
 from tools.cli.usage import UsageError
+from tools.logdird import build_parser as logdird_parser
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")])
@@ -126,7 +127,8 @@ STOCK_OPTIONS = {
 STOCK_COMMANDS = {"kafka-storage": {"info", "format", "random-uuid", "version-mapping", "feature-dependencies"}}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![\w*…-])")
 _STOCK = re.compile(r"(?<![\w./-])(kafka-storage)(?:\.sh)? ([a-z][a-z-]+)")
-_DAEMON = re.compile(r"`logdird -|(?<![\w./`-])logdird (?:--[a-z]|(?:status|doctor|reload|start|stop|run)\b)")
+_DAEMON = re.compile(r"(?<![\w./`-])logdird (?:status|doctor|reload|start|stop|run)\b")
+"""``logdird`` has options and no commands."""
 
 
 def options_of(at: argparse.ArgumentParser) -> set[str]:
@@ -136,7 +138,8 @@ def options_of(at: argparse.ArgumentParser) -> set[str]:
 
 def unknown_in(text: str) -> set[str]:
     """Return what a text names that does not exist: options, commands of stock tools, and of a daemon to come."""
-    options = set(_OPTION.findall(text)) - options_of(parser()) - set().union(*STOCK_OPTIONS.values())
+    known = options_of(parser()) | options_of(logdird_parser())
+    options = set(_OPTION.findall(text)) - known - set().union(*STOCK_OPTIONS.values())
     stock = {f"{tool} {word}" for tool, word in _STOCK.findall(text) if word not in STOCK_COMMANDS[tool]}
     return options | stock | set(_DAEMON.findall(text))
 
@@ -181,7 +184,7 @@ def fixes_of(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["add --confirm", "kafka-storage repair", "`logdird --check-config`", "logdird status", "--even-if-odd lifts it"],
+    ["add --confirm", "kafka-storage repair", "`logdird --chek-config`", "logdird status", "--even-if-odd lifts it"],
 )
 def test_what_does_not_exist_is_found_in_a_text(text: str) -> None:
     assert unknown_in(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logdir.errors import LogDirOfflineError, LogDirSuspectError
-from tools.cli.arguments import exit_for
+from logdir.service.report.exit_status import exit_for
 
 
 @pytest.mark.parametrize(("kind", "status"), [(LogDirSuspectError, 4), (LogDirOfflineError, 1)])

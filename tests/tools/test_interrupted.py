@@ -16,13 +16,13 @@ import pytest
 from logdir.disk.record import start_block
 from logdir.disk.replica import purge
 from logdir.service import layout
-from logdir.service.batch import layout_phases
+from logdir.service.batch import layout_phases, use_cases
 from tests.tools.cluster_log import elsewhere
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
 from tests.tools.layout_fleet import Planned, rollback
 from tools.cli.arguments import Exit
-from tools.logdirctl import metadata, stage
+from tools.logdirctl import metadata
 from tools.logdirctl.main import main
 
 
@@ -152,7 +152,7 @@ def test_what_only_reads_says_that_nothing_was_changed_and_proposes_no_override(
 ) -> None:
     disks = two_disks(tmp_path)
     named = ("--log-dirs", f"{disks[0]},{disks[1]}")
-    interrupting(monkeypatch, stage, "opened")
+    interrupting(monkeypatch, use_cases, "opened")
     for override in ((), ("--even-if-unknown",)):
         _, line, problem = typed("stage", "pay", *named, *override)
         assert "no log dir was changed" in line

@@ -12,6 +12,7 @@ from typing import NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from logdir.daemon.status import EventStatus, LogDirStatus, StatusResult
 from logdir.decide.adopt import Adopt
 from logdir.decide.strays import Stray
 from logdir.disk.root.plan import Candidate
@@ -45,6 +46,7 @@ CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged exp
 LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
+    "status": ((StatusResult,), (LogDirStatus,), (EventStatus,)),
     "explain": ((ExplainResult,), (Entry,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),

@@ -6,40 +6,16 @@ Spec: design §6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
-from logdir.errors import (
-    ConfigError,
-    DiskError,
-    FormatError,
-    LockHeldError,
-    LogDirError,
-    LogDirSuspectError,
-    NoPermissionError,
-    Problem,
-    RefusedError,
-    WorkRootOwnedError,
-)
+from logdir.errors import Problem
+from logdir.service.report.exit_status import Exit as Exit  # every command takes it from here
 from logdir.service.report.json_text import envelope
 from logdir.text import printable
 from tools.cli.streams import as_utf8
 
 if TYPE_CHECKING:
     import argparse
-
-
-class Exit(IntEnum):
-    """Exit statuses of every command but ``kafka-storage``."""
-
-    DONE = 0
-    PROBLEMS = 1
-    USAGE = 2
-    BROKER_RUNS = 3
-    REFUSED = 4
-    INTERNAL = 5
-    INTERRUPTED = 130
-    """The status a shell gives a process that SIGINT ended."""
 
 
 class Streams(NamedTuple):
@@ -53,38 +29,6 @@ def say(streams: Streams, line: str) -> None:
     """Write a message of one or more lines to standard error, without control characters that steer a terminal."""
     streams.err.write("".join(f"{printable(one)}\n" for one in line.split("\n")))
     streams.err.flush()
-
-
-def problems_of(error: LogDirError) -> tuple[Problem, ...]:
-    """Return every problem that an error carries: several of a ``ConfigError``, one of any other."""
-    return error.problems if isinstance(error, ConfigError) else (error.problem(),)
-
-
-_EXIT = {
-    "output-failed": Exit.PROBLEMS,
-    "output-exists": Exit.USAGE,
-    "no-spark": Exit.USAGE,
-    "spark-session": Exit.USAGE,
-    "plan-format": Exit.USAGE,
-    "snapshot-format": Exit.USAGE,
-    "walk-on-cluster": Exit.REFUSED,
-}
-"""Exit statuses by slug, for errors of ``logdirctl fleet``, whose class alone does not decide the status."""
-
-
-def exit_for(error: LogDirError) -> Exit:
-    """Return the exit status of a command that an error stopped."""
-    match error:
-        case ConfigError():
-            return Exit.USAGE
-        case WorkRootOwnedError() | RefusedError() | NoPermissionError() | LogDirSuspectError():
-            return Exit.REFUSED
-        case LockHeldError():
-            return Exit.BROKER_RUNS
-        case FormatError() | DiskError():
-            return Exit.PROBLEMS
-        case _:
-            return _EXIT.get(error.code, Exit.REFUSED)
 
 
 def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:

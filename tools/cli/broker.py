@@ -28,6 +28,7 @@ def add_broker(parser: Any) -> None:
         "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
     )
     broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
+    broker.add_argument("--config", metavar="FILE", help="the configuration of logdird, as /etc/logdird/NAME.yaml")
     add_disk_timeout(parser, "it is SUSPECT and the others go on without it")
 
 
@@ -65,6 +66,8 @@ def timeout_words(arguments: argparse.Namespace) -> str:
 def argv_of(arguments: argparse.Namespace) -> str:
     """Return the options that name the broker, and ``--disk-timeout``, as typed, for the next command to type."""
     timeout = timeout_words(arguments)
+    if getattr(arguments, "config", None) is not None:
+        return f"--config {quoted(arguments.config)}{timeout}"
     if arguments.server_properties is not None:
         return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
     return f"--log-dirs {quoted(arguments.log_dirs)}{timeout}"
@@ -74,8 +77,13 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
     """Return which broker the arguments name, with the disks that they skip, accept or select."""
     from logdir.service.log_dirs.request import BrokerRequest
 
+    server_properties = arguments.server_properties
+    if arguments.config is not None:
+        from logdir.daemon.config import read_config
+
+        server_properties = read_config(arguments.config).server_properties
     return BrokerRequest(
-        server_properties=arguments.server_properties,
+        server_properties=server_properties,
         log_dirs=arguments.log_dirs,
         skipped=tuple(getattr(arguments, "skip_log_dir", ())),
         accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),

@@ -10,18 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from logdir.errors import Problem
-from logdir.service.report.result import ItemResult, ItemsResult, ItemState
+from logdir.service.report.exit_status import Exit
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState, status_of
 from logdir.text import utc
-from tools.cli.arguments import Exit, Streams, answered, put
+from tools.cli.arguments import Streams, answered, put
 from tools.cli.columns import Column, table
-
-
-def status_of(rows: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
-    """Return the exit status: refused if all replicas are refused or wait; problems if one is, or is undone."""
-    states = {row.state for row in rows}
-    if states and states <= {ItemState.REFUSED, ItemState.WAITING}:
-        return Exit.REFUSED
-    return Exit.PROBLEMS if problems or states & {ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING} else Exit.DONE
 
 
 def is_planned(rows: Sequence[ItemResult]) -> bool:

@@ -10,10 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from logdir.service import capture
-from logdir.service.batch.unlocked import recover_if_stopped
-from logdir.service.capture import CapturePlanned, CaptureRequest
-from logdir.service.log_dirs.opening import opened
+from logdir.service.capture import CaptureRequest
 from logdir.service.report.result import ItemResult
 from logdir.text import quoted
 from tools.cli.arguments import Streams
@@ -42,20 +39,7 @@ def add_parser(commands: Any) -> None:
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     request = CaptureRequest(selector=arguments.selector, delays=delays_of(arguments), is_held=arguments.hold)
-    return change(
-        arguments,
-        streams,
-        capture,
-        request,
-        partial(_next, arguments),
-        opening=partial(opened, needs_all=False),
-        prepare=recover_if_stopped,
-        lines=_lines,
-    )
-
-
-def _lines(shown: CapturePlanned) -> Sequence[str]:
-    return () if shown.items or shown.is_empty else ("there is no -delete and no -stray directory",)
+    return change(arguments, streams, request, partial(_next, arguments))
 
 
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:

@@ -6,6 +6,7 @@ Imports nothing, so that help is printed before any module of a command is impor
 from __future__ import annotations
 
 COMMANDS = {
+    "status": "show the daemon of a broker, its log dirs and the undo window",
     "inventory": "scan the log dirs of one broker",
     "init": "make the work root of every log dir",
     "reconcile": "show or do what follows on the disks from the cluster's metadata",

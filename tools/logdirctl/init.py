@@ -15,8 +15,9 @@ from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
 from logdir.service.log_dirs.ports import connected
+from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.text import size
-from tools.cli.arguments import Exit, Streams, answered, exit_for, failed, problems_of, put, say
+from tools.cli.arguments import Streams, answered, failed, put, say
 from tools.cli.broker import SAME_WITH_APPLY, add_change, argv_of, has_override, next_argv, request_of
 from tools.cli.columns import Column, table
 

@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import TextIO
 
 from logdir.errors import LogDirError, Problem
-from tools.cli.arguments import Exit, Streams, exit_for, failed, problems_of, say
+from logdir.service.report.exit_status import Exit, exit_for, problems_of
+from tools.cli.arguments import Streams, failed, say
 from tools.cli.streams import StdoutError, as_utf8, guarded
 from tools.cli.usage import SLUG, Parser, UsageError, wants_json
 from tools.logdirctl.commands import COMMANDS, help_text

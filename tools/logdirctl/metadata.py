@@ -20,10 +20,11 @@ from logdir.metadata.nodes import escaped
 from logdir.paths import METADATA_DIR
 from logdir.service.metadata import MetadataRequest, MetadataSession, session
 from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
+from logdir.service.report.exit_status import Exit, exit_for
 from logdir.service.report.json_text import envelope_as_it_comes
 from logdir.service.report.metadata_json import answers, dumped, how_far, listed, there
 from logdir.text import printable, quoted
-from tools.cli.arguments import Exit, Streams, exit_for, put, say, tell
+from tools.cli.arguments import Streams, put, say, tell
 from tools.cli.broker import add_disk_timeout, timeout_ms, timeout_words
 from tools.logdirctl.metadata_shell import talk
 

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from logdir.service import stage
-from logdir.service.log_dirs.opening import opened
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.stage import StageRequest
 from logdir.text import quoted
@@ -56,8 +54,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         is_even_if_last=arguments.even_if_last,
         is_even_if_unknown=arguments.even_if_unknown,
     )
-    opening = partial(opened, needs_all=False)
-    return change(arguments, streams, stage, request, partial(_next, arguments), opening=opening)
+    return change(arguments, streams, request, partial(_next, arguments))
 
 
 def _next(arguments: argparse.Namespace, rows: Sequence[ItemResult]) -> str:

@@ -1,6 +1,6 @@
 """``logdirctl staged ls | restore | adopt | purge | hold | export``: list staged replicas, or change them.
 
-Not here: the changes themselves (``staged_change``, ``staged_adopt``).
+Not here: the changes themselves (``staged_change``).
 
 Spec: design §3.3, §6.
 """
@@ -122,13 +122,10 @@ def _add_adopt(parser: Any) -> None:
 
 def _change(name: str, arguments: argparse.Namespace, streams: Streams) -> int:
     # Each reads a use case of its own, and a listing none of them.
-    if name == "adopt":
-        from tools.logdirctl import staged_adopt
-
-        return staged_adopt.adopt(arguments, streams)
     from tools.logdirctl import staged_change
 
     acts = {
+        "adopt": staged_change.adopt,
         "restore": staged_change.restore,
         "hold": staged_change.hold,
         "export": staged_change.export,

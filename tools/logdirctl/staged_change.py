@@ -1,4 +1,4 @@
-"""``logdirctl staged restore | hold | purge | export``: change or copy staged replicas.
+"""``logdirctl staged restore | adopt | hold | purge | export``: change or copy staged replicas.
 
 Not here: planning and doing each (``logdir.service.restore``, ``hold``, ``purge``, ``export``).
 """
@@ -6,17 +6,13 @@ Not here: planning and doing each (``logdir.service.restore``, ``hold``, ``purge
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from functools import partial
 
-from logdir.service import export as exporting
-from logdir.service import hold as holding
-from logdir.service import purge as purging
-from logdir.service import restore as restoring
+from logdir.service.adopt import AdoptRequest
 from logdir.service.batch.purge_recheck import PurgeOverrides
-from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.export import ExportRequest
-from logdir.service.log_dirs.opening import opened
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult
 from logdir.service.report.staged import Selection
@@ -25,10 +21,9 @@ from logdir.text import quoted
 from tools.cli.arguments import Streams
 from tools.cli.broker import argv_of, has_override, next_argv
 from tools.cli.change import change
+from tools.cli.delay import delay_words, delays_of
 from tools.cli.report import is_planned
 from tools.cli.source import named_words, source_of
-
-_OPENING = partial(opened, needs_all=False)
 
 
 def next_line(arguments: argparse.Namespace, rows: Sequence[ItemResult], more: str = "") -> str:
@@ -62,37 +57,20 @@ def restore(arguments: argparse.Namespace, streams: Streams) -> int:
     request = RestoreRequest(
         source=source_of(arguments), selection=selection_of(arguments), is_even_if_unknown=arguments.even_if_unknown
     )
-    opening = partial(opened, is_skip_of_use=False)
-    following = partial(next_line, arguments)
-    return change(arguments, streams, restoring, request, following, opening=opening, are_said=True)
+    return change(arguments, streams, request, partial(next_line, arguments), are_said=True)
 
 
 def hold(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged hold``; return the exit status."""
-    return change(
-        arguments,
-        streams,
-        holding,
-        selection_of(arguments),
-        partial(next_line, arguments),
-        opening=_OPENING,
-        prepare=recover_if_stopped,
-        are_overrides_said=False,
-    )
+    following = partial(next_line, arguments)
+    return change(arguments, streams, selection_of(arguments), following, are_overrides_said=False)
 
 
 def export(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``staged export``; return the exit status."""
-    return change(
-        arguments,
-        streams,
-        exporting,
-        ExportRequest(selection=selection_of(arguments), output=arguments.output),
-        partial(next_line, arguments),
-        opening=partial(_OPENING, is_copy=True),
-        prepare=lambda broker: None,  # what is copied is only read
-        are_overrides_said=False,
-    )
+    output = os.path.abspath(arguments.output) if arguments.output else ""
+    request = ExportRequest(selection=selection_of(arguments), output=output)
+    return change(arguments, streams, request, partial(next_line, arguments), are_overrides_said=False)
 
 
 def purge(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -109,15 +87,25 @@ def purge(arguments: argparse.Namespace, streams: Streams) -> int:
         includes_held=arguments.include_held,
         bytes_per_second=arguments.bytes_per_second,
     )
-    return change(
-        arguments,
-        streams,
-        purging,
-        request,
-        partial(next_line, arguments),
-        opening=_OPENING,
-        prepare=purging.prepare,
-        result=lambda shown: shown.result,
-        lines=lambda shown: shown.lines,
-        are_said=True,
+    return change(arguments, streams, request, partial(next_line, arguments), are_said=True)
+
+
+def _adopt_words(arguments: argparse.Namespace) -> str:
+    """Return the options that only ``staged adopt`` has, as typed, for the next command to type."""
+    words = f" --as {quoted(arguments.as_topic)}"
+    words += "".join(f" --with {quoted(path)}" for path in arguments.listings)
+    return words + (" --keep" if arguments.keep else "") + delay_words(arguments)
+
+
+def adopt(arguments: argparse.Namespace, streams: Streams) -> int:
+    """Run ``staged adopt``; return the exit status."""
+    request = AdoptRequest(
+        source=source_of(arguments),
+        selection=selection_of(arguments),
+        as_topic=arguments.as_topic,
+        listings=tuple(arguments.listings),
+        delays=delays_of(arguments),
+        is_kept=arguments.keep,
+        is_even_if_unknown=arguments.even_if_unknown,
     )
+    return change(arguments, streams, request, partial(next_line, arguments, more=_adopt_words(arguments)))

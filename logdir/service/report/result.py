@@ -5,7 +5,7 @@ Spec: design §5 "A use case"; docs/json.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -16,6 +16,7 @@ from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
 from logdir.ids import TopicId
 from logdir.replica_ref import ReplicaRef
+from logdir.service.report.exit_status import Exit
 from logdir.service.report.json_form import KEY
 
 
@@ -114,3 +115,16 @@ def after(item: ItemResult, outcome: Outcome) -> ItemResult:
     problem = None if outcome.error is None else outcome.error.problem()
     state = ItemState.DONE if outcome.result is Result.DONE else ItemState.UNDONE
     return replace(item, state=state, new_path=outcome.place, problem=problem)
+
+
+def status_of(items: Sequence[ItemResult], problems: Sequence[Problem]) -> Exit:
+    """Return the exit status of a result: refused if every item was, problems if anything is wrong.
+
+    Args:
+        items: One per replica.
+        problems: Problems beside those of the items.
+    """
+    states = {item.state for item in items}
+    if states and states <= {ItemState.REFUSED, ItemState.WAITING}:
+        return Exit.REFUSED
+    return Exit.PROBLEMS if problems or states & {ItemState.REFUSED, ItemState.UNDONE, ItemState.WAITING} else Exit.DONE

@@ -3,7 +3,7 @@
 pyyaml silently uses the last of two equal keys, and reads ``on`` as true, ``0755`` as 493 and ``12:30:00`` as 45000: in
 a file about disks these are likely mistakes. Here they are texts.
 
-Not here: the content of a document (``fleet``).
+Not here: the content of a document (``migrate.source.fleet``, ``logdir.daemon.config``).
 
 Spec: style §5.9; libraries §0 "YAML".
 """

@@ -1,0 +1,320 @@
+"""The control socket: HTTP/1.1 on a unix socket, with the JSON forms of requests and results.
+
+    GET  /v1/status            the status, from memory
+    POST /v1/use-cases/NAME    {"apply": bool, "request": {…}}, the request of a use case; NAME as ``staged-purge``
+
+The answer is the object that ``--json`` prints; that of a use case also has ``lines`` and ``warnings`` for people. The
+peer's user decides: root and the daemon's own user may do everything, whoever else may connect may read the status.
+A client that is slow, or one of too many, holds up nobody.
+
+Not here: what a request does (``service.batch.use_cases``), the queue (``supervisor``).
+
+Spec: design §5, §6; docs/json.md; attacks of the issue "The daemon".
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import socket
+import struct
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from typing import TYPE_CHECKING, Any, Final
+
+from logdir import clock
+from logdir.daemon.supervisor import StoppingError
+from logdir.errors import LogDirError, MalformedMessageError, Problem
+from logdir.service.batch.use_cases import NAMES, Ran, spec_of
+from logdir.service.report.exit_status import Exit, exit_for, problems_of
+from logdir.service.report.json_form import from_json, to_json
+from logdir.service.report.json_text import FORMAT, compact
+from logdir.text import printable
+
+if TYPE_CHECKING:
+    from logdir.daemon.supervisor import Supervisor
+    from logdir.daemon.work import Work
+
+LOG: Final = logging.getLogger(__name__)
+STATUS: Final = "/v1/status"
+USE_CASES: Final = "/v1/use-cases/"
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Size limit of a request."""
+MOST_CLIENTS: Final = 64
+DEADLINE_MS: Final = 10 * 1000
+"""How long a client may take to send its request, and to take its answer."""
+_MOST_LINE: Final = 1 << 16
+_MODE: Final = 0o660
+_PEER = struct.Struct("3i")
+
+
+def path_of(name: str) -> str:
+    """Return the path of a use case.
+
+    >>> path_of("staged purge")
+    '/v1/use-cases/staged-purge'
+    """
+    return USE_CASES + name.replace(" ", "-")
+
+
+class _Raw(io.RawIOBase):
+    """The bytes of a client, until a deadline for all of them together."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection = connection
+        self._until_ms = clock.monotonic_ms() + DEADLINE_MS
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_ms = self._until_ms - clock.monotonic_ms()
+        if left_ms <= 0:
+            raise TimeoutError("the client is too slow")
+        self._connection.settimeout(left_ms / 1000)
+        return self._connection.recv_into(buffer)
+
+
+class _Server(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, path: str, supervisor: Supervisor) -> None:
+        self.supervisor = supervisor
+        self.room = threading.BoundedSemaphore(MOST_CLIENTS)
+        super().__init__(path, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own; one client too many is let go at once."""
+        if not self.room.acquire(blocking=False):
+            with suppress(OSError):
+                request.settimeout(0.1)
+                request.sendall(_BUSY)
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log a fault of ours; a client that has gone is none."""
+        LOG.debug("control.client-gone", exc_info=True)
+
+
+class Control:
+    """The control socket of one daemon."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        """Make the socket; it must not be in use.
+
+        Raises:
+            LogDirError: the socket is in use by another process, or cannot be made.
+        """
+        self._path = supervisor.config.socket
+        _remove_stale(self._path)
+        before = os.umask(0o117)
+        try:
+            self._server = _Server(self._path, supervisor)
+        except OSError as error:
+            raise _unusable(self._path, error.strerror or str(error)) from error
+        finally:
+            os.umask(before)
+        Path(self._path).chmod(_MODE)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="control", daemon=True)
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take the socket away; answers in progress end by themselves."""
+        self._server.shutdown()
+        self._server.server_close()
+        with suppress(OSError):
+            Path(self._path).unlink()
+
+
+def _unusable(path: str, found: str) -> LogDirError:
+    return LogDirError(
+        path, expected="a socket of this daemon alone", found=found, fix="stop the other daemon", slug="socket-in-use"
+    )
+
+
+def _remove_stale(path: str) -> None:
+    """Remove the socket of a daemon that has ended. Raises ``LogDirError``: it answers, or is something else."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(path)
+        except FileNotFoundError:
+            return
+        except ConnectionRefusedError:
+            Path(path).unlink()
+            return
+        except OSError as error:
+            raise _unusable(path, error.strerror or str(error)) from error
+    raise _unusable(path, "a daemon that answers there")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "logdird"
+    sys_version = ""
+    server: _Server
+
+    def setup(self) -> None:
+        self.connection = self.request
+        self.connection.settimeout(DEADLINE_MS / 1000)
+        self.rfile = io.BufferedReader(_Raw(self.connection), _MOST_LINE)
+        self.wfile = self.connection.makefile("wb")
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base
+        LOG.debug("control.request %s", printable(format % args))
+
+    def handle_one_request(self) -> None:
+        """Answer one request, and close: a client asks again on a new connection."""
+        with suppress(TimeoutError, ConnectionError):
+            super().handle_one_request()
+        self.close_connection = True
+
+    def do_GET(self) -> None:
+        """Answer a question."""
+        if self.path != STATUS:
+            self._refuse(404, "no-such-path", self.path, STATUS, "another path")
+            return
+        self._send(200, _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status())))
+
+    def do_POST(self) -> None:
+        """Run a use case."""
+        name = next((one for one in NAMES if path_of(one) == self.path), None)
+        if name is None:
+            self._refuse(404, "no-such-path", self.path, f"{USE_CASES}NAME of a use case", "another path")
+        elif not self._may_change():
+            fix = "run the command as root, or as the owner of the log dirs"
+            self._refuse(403, "no-permission", self.path, "root, or the owner of the log dirs", "another user", fix)
+        elif (body := self._body()) is not None:
+            self._run(name, body)
+
+    def _may_change(self) -> bool:
+        _, uid, _ = _PEER.unpack(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        return uid in (0, os.geteuid())
+
+    def _body(self) -> bytes | None:
+        text = self.headers.get("Content-Length", "")
+        if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) > MOST_BYTES:
+            self._refuse(
+                413, "malformed-message", self.path, f"a Content-Length of at most {MOST_BYTES}", text or "none"
+            )
+            return None
+        body = self.rfile.read(int(text))
+        if len(body) != int(text):
+            self._refuse(400, "malformed-message", self.path, f"{int(text)} bytes", f"{len(body)} bytes")
+            return None
+        return body
+
+    def _run(self, name: str, body: bytes) -> None:
+        spec = spec_of(name)
+        try:
+            is_applied, request = _parsed(body, spec.request)
+            if hasattr(request, "require_valid"):
+                request.require_valid()
+
+            def work(work: Work) -> tuple[Ran, tuple[str, ...]]:
+                return work.run(spec, request, is_applied=is_applied)
+
+            ran, warnings = self.server.supervisor.submit(name, work).result()
+        except StoppingError as error:
+            problem = error.problem()
+            self._send(503, _envelope(name, Exit.REFUSED, (problem,), {}))
+            return
+        except LogDirError as error:
+            status = 400 if isinstance(error, MalformedMessageError) else 200
+            self._send(status, _envelope(name, exit_for(error), problems_of(error), {}))
+            return
+        except Exception as error:
+            LOG.exception("request.fault command=%r", name)
+            words = f"{type(error).__name__}: {error}"
+            fault = Problem("internal-error", name, "an answer", printable(words), "report this line")
+            self._send(500, _envelope(name, Exit.INTERNAL, (fault,), {}))
+            return
+        answer = _envelope(name, ran.exit, ran.problems, to_json(ran.result))
+        self._send(200, answer | {"lines": list(ran.lines), "warnings": list(warnings)})
+
+    def _refuse(self, status: int, slug: str, path: str, expected: str, found: str, fix: str = "") -> None:
+        problem = Problem(slug, printable(path)[:200], expected, printable(found)[:200], fix)
+        self._send(status, _envelope("logdird", Exit.REFUSED, (problem,), {}))
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that is no HTTP of ours, in the form of all answers."""
+        self.close_connection = True
+        problem = Problem("malformed-message", "request", "HTTP/1.1", printable(message or str(code))[:200])
+        with suppress(OSError, ValueError):
+            self._send(code, _envelope("logdird", Exit.USAGE, (problem,), {}))
+
+    def _send(self, status: int, answer: dict[str, object]) -> None:
+        data = f"{compact(answer)}\n".encode()
+        self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
+        self.connection.settimeout(DEADLINE_MS / 1000)
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+
+def _raw(status: int, reason: str, problem: Problem) -> bytes:
+    data = f"{compact(_envelope('logdird', Exit.REFUSED, (problem,), {}))}\n".encode()
+    head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+    return f"{head}Connection: close\r\n\r\n".encode() + data
+
+
+def _envelope(command: str, status: Exit, problems: tuple[Problem, ...], result: object) -> dict[str, object]:
+    return {
+        "command": command,
+        "format": FORMAT,
+        "exit": int(status),
+        "problems": [problem._asdict() for problem in problems],
+        "result": result,
+    }
+
+
+_BUSY: Final = _raw(
+    503,
+    "Service Unavailable",
+    Problem("daemon-busy", "control socket", f"at most {MOST_CLIENTS} clients", "one more", "repeat the command"),
+)
+"""What the client gets that is one too many."""
+
+
+def _parsed(body: bytes, kind: type) -> tuple[bool, Any]:
+    """Return whether to apply, and the request.
+
+    Raises:
+        MalformedMessageError: the body is no such object.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise MalformedMessageError("request", expected="one JSON object", found=str(error)) from error
+    if not isinstance(value, dict) or value.keys() != {"apply", "request"} or type(value["apply"]) is not bool:
+        expected = "an object with the keys apply (true or false) and request"
+        raise MalformedMessageError(
+            "request", expected=expected, found="another value", fix="docs/json.md lists the keys"
+        )
+    return value["apply"], from_json(kind, value["request"])

@@ -1,0 +1,153 @@
+"""The process of one daemon: its parts put together, its signals, and its messages to systemd.
+
+Not here: the parts (``supervisor``, ``control``, ``watches``), the timer (``scheduler``), options (``tools.logdird``).
+
+Spec: design §5, §6.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from logdir.daemon.config import DaemonConfig, delete_delay_ms, read_config
+from logdir.daemon.control import Control
+from logdir.daemon.history import History
+from logdir.daemon.log import JsonFormatter
+from logdir.daemon.notify import Notifier
+from logdir.daemon.supervisor import Supervisor, Timer
+from logdir.daemon.watches import Watches
+from logdir.errors import LogDirError
+from logdir.service.report.exit_status import problems_of
+
+LOG: Final = logging.getLogger("logdir.daemon")
+_TICK_S: Final = 1.0
+MakeTimer = Callable[[Callable[[], None], Callable[[], None], Callable[[], None]], Timer]
+"""Makes the timer from what its jobs call: a sweep, a purge of what is due, a rescan."""
+
+
+def log_to_stderr() -> None:
+    """Write every log line of this process to standard error, as JSON."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _make_directories(config: DaemonConfig) -> None:
+    try:
+        os.makedirs(config.state_dir, mode=0o750, exist_ok=True)
+        Path(config.socket).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        path = os.fsdecode(error.filename or config.state_dir)
+        fix = "make it, writable for the owner of the log dirs; or name another with state.dir or socket"
+        raise LogDirError(
+            path, expected="a directory that can be made", found=error.strerror, fix=fix, slug="no-permission"
+        ) from error
+
+
+class DaemonProcess:
+    """The parts of one daemon, and its signals."""
+
+    def __init__(self, config: DaemonConfig, *, version: str, make_timer: MakeTimer) -> None:
+        """Put a daemon together that is not started.
+
+        Args:
+            config: Its configuration.
+            version: The release.
+            make_timer: Makes its timer.
+
+        Raises:
+            LogDirError: the state directory or the folder of the socket cannot be made.
+        """
+        self.wake = threading.Event()
+        self.is_stop_asked = self.is_reload_asked = False
+        self.notifier = Notifier()
+        _make_directories(config)
+        self.supervisor = Supervisor(config, version=version, history=History(config.state_dir))
+        supervisor = self.supervisor
+        self.timer = supervisor.timer = make_timer(supervisor.sweep, supervisor.purge_due, supervisor.rescan)
+
+    def run(self) -> None:
+        """Run until SIGTERM or SIGINT ends it; SIGHUP reads the configuration again.
+
+        Raises:
+            LogDirError: it cannot start, or a fault of ours ended it.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._signalled)
+        control = Control(self.supervisor)
+        watches: Watches | None = None
+        try:
+            control.start()
+            self.supervisor.start()
+            self._wait_for_start()
+            watches = self._watch()
+            self.timer.start()
+            self._set_sweep()
+            self.notifier.send("READY=1", f"STATUS={self.supervisor.state.name}")
+            self._loop()
+        finally:
+            self.notifier.send("STOPPING=1")
+            with suppress(LogDirError):
+                self.supervisor.stop()
+            self.timer.stop()
+            if watches is not None:
+                watches.stop()
+            control.stop()
+            self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _TICK_S)
+
+    def _wait_for_start(self) -> None:
+        while not self.supervisor.started.done() and not self.is_stop_asked:
+            self.wake.wait(0.05)
+        if self.supervisor.started.done():
+            self.supervisor.started.result()
+
+    def _loop(self) -> None:
+        tick_s = _TICK_S if self.notifier.watchdog_ms is None else min(_TICK_S, self.notifier.watchdog_ms / 1000)
+        while not self.is_stop_asked:
+            self.wake.wait(tick_s)
+            self.wake.clear()
+            if not self.supervisor.is_alive():
+                raise LogDirError("logdird", expected="a daemon that works", found="a fault", slug="internal-error")
+            if self.notifier.watchdog_ms is not None:
+                self.notifier.send("WATCHDOG=1")
+            if self.is_reload_asked:
+                self.is_reload_asked = False
+                self._reload()
+
+    def _reload(self) -> None:
+        self.notifier.send("RELOADING=1")
+        try:
+            config = read_config(self.supervisor.config.file)
+            config.broker_request().config()
+            self.supervisor.reload(config)
+            self._set_sweep()
+            LOG.info("config.reloaded file=%s", config.file)
+        except LogDirError as error:
+            for problem in problems_of(error):
+                LOG.error("config.refused %s", problem.line())
+            self.supervisor.refuse_reload(problems_of(error))
+        self.notifier.send("READY=1")
+
+    def _watch(self) -> Watches:
+        log_dirs = self.supervisor.config.broker_request().config().log_dirs
+        watches = Watches(log_dirs, self.supervisor.sweep)
+        watches.start()
+        return watches
+
+    def _set_sweep(self) -> None:
+        config = self.supervisor.config
+        self.timer.set_sweep(config.sweep_ms, delete_delay_ms(config.server_properties))
+
+    def _signalled(self, number: int, frame: object) -> None:
+        if number == signal.SIGHUP:
+            self.is_reload_asked = True
+        else:
+            self.is_stop_asked = True
+        self.wake.set()

@@ -1,0 +1,134 @@
+"""The broker as the daemon has it open: a worker and the owner lock for each log dir, for as long as the daemon runs.
+
+A log dir that fails is left out, and the others go on. A SUSPECT log dir is taken back once its worker process has
+ended: then the whole broker is opened again, by the same path as at a start, so that a successor begins by listing.
+
+Used by one thread.
+
+Not here: opening itself (``service.log_dirs.opening``), when anything is done (``supervisor``).
+
+Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from logdir.daemon.config import DaemonConfig
+from logdir.daemon.state import LogDirState
+from logdir.errors import LogDirError, LogDirOfflineError, NoPermissionError, Problem, ReadOnlyDiskError
+from logdir.observe.facts import LogDirFacts
+from logdir.service.batch.auto_capture import Leavers
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
+from logdir.worker.look import NOTHING
+from logdir.worker.remote import RemotePort
+
+START_TIMEOUT_MS = 3 * 1000
+"""How long a log dir may give no sign of life while the daemon starts: the others wait for it only then."""
+
+
+@dataclass(slots=True)
+class Session:
+    """A broker that is open."""
+
+    config: DaemonConfig
+    broker: OpenBroker
+    failed: dict[str, Problem]
+    """Log dirs that could not be opened, and why."""
+    leavers: Leavers = field(default_factory=Leavers)
+    facts: tuple[LogDirFacts, ...] = ()
+    """Of the last look at every log dir."""
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    @classmethod
+    def open(cls, config: DaemonConfig) -> Session:
+        """Open every log dir of the broker that can be opened.
+
+        Raises:
+            ConfigError: the broker's configuration is invalid.
+            NoWorkRootError: a log dir has no work root.
+            WorkRootOwnedError: another logdird process works there.
+            LogDirError: as ``opening.opened``; no log dir can be opened.
+        """
+        failed: dict[str, Problem] = {}
+        while True:
+            request = config.broker_request(skipped=tuple(failed))
+            request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
+            stack = ExitStack()
+            try:
+                broker = stack.enter_context(opened(request, changes=True, needs_all=False))
+            except (LogDirOfflineError, ReadOnlyDiskError) as error:
+                stack.close()
+                log_dir = _log_dir_of(error, request.config().log_dirs, failed)
+                if log_dir is None or isinstance(error, NoPermissionError):
+                    raise
+                failed[log_dir] = error.problem()
+                continue
+            except BaseException:
+                stack.close()
+                raise
+            for port in broker.ports.ports:
+                if isinstance(port, RemotePort):
+                    port.patience_ms = config.disk_timeout_ms
+            return cls(config=config, broker=broker, failed=failed, _stack=stack)
+
+    def close(self) -> None:
+        """Release every lock and end every worker; a second call does nothing."""
+        self._stack.close()
+
+    def list(self) -> None:
+        """Look at every log dir, and store what is there."""
+        if self.broker.last_look.seen:
+            self.facts = self.broker.look_again(NOTHING, ())
+        else:
+            self.facts = self.broker.look(NOTHING)
+
+    def is_running(self) -> bool | None:
+        """Whether a broker runs on these log dirs; ``None``: no lock file can be read."""
+        found = self.broker.ports.running()
+        return None if isinstance(found, Problem) else found
+
+    def states(self) -> dict[str, tuple[LogDirState, Problem | None]]:
+        """Return the state of every configured log dir, and why it is not ONLINE."""
+        found: dict[str, tuple[LogDirState, Problem | None]] = {}
+        notes = {note.path: note for note in self.broker.notes}
+        problems = {one.log_dir: one.problem for one in self.facts if one.problem is not None}
+        for log_dir in self.broker.named.log_dirs:
+            if log_dir in self.broker.ports.suspect:
+                found[log_dir] = LogDirState.SUSPECT, notes.get(log_dir) or problems.get(log_dir)
+            elif log_dir in self.broker.quarantined:
+                problem = self.broker.quarantined[log_dir]
+                read_only = problem.slug == ReadOnlyDiskError.code
+                found[log_dir] = LogDirState.READ_ONLY if read_only else LogDirState.QUARANTINED, problem
+            elif log_dir in self.failed or log_dir in problems or log_dir in self.broker.missing:
+                found[log_dir] = LogDirState.OFFLINE, self.failed.get(log_dir) or problems.get(log_dir)
+            else:
+                found[log_dir] = LogDirState.ONLINE, None
+        return found
+
+    def may_renew(self) -> bool:
+        """Whether a SUSPECT or failed log dir might be taken back: no worker of a SUSPECT one is left."""
+        suspect = [port for port in self.broker.ports.ports if port.is_suspect]
+        if any(isinstance(port, RemotePort) and not port.is_reaped() for port in suspect):
+            return False
+        return bool(suspect)
+
+    def require_same(self) -> None:
+        """Return if configuration and owner locks are as the session began.
+
+        Raises:
+            RefusedError: the broker's configuration changed.
+            LogDirReplacedError: a work root was replaced.
+        """
+        self.broker.require_unchanged()
+        self.broker.require_owned()
+
+
+def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:
+    """Return the log dir that an error is about, unless it is known already."""
+    for log_dir in log_dirs:
+        if log_dir not in known and (error.path == log_dir or error.path.startswith((f"{log_dir}/", f"{log_dir}."))):
+            return log_dir
+    return None

@@ -1,0 +1,187 @@
+"""What the daemon shows of itself: its state, its log dirs, what waits for an operator, what is purged next.
+
+The thread that owns the log dirs makes a status after each look; readers get it from memory.
+
+Spec: design §5, §6 ``status``; docs/json.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logdir.clock import Instant
+from logdir.daemon.session import Session
+from logdir.daemon.state import LogDirState
+from logdir.decide.staged.deadline import Held, NotYet, due
+from logdir.errors import Problem
+from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import StagedReplica
+from logdir.service.report.json_form import KEY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirStatus:
+    """One log dir."""
+
+    log_dir: str
+    state: LogDirState
+    problem: Problem | None = None
+    """Why it is not ONLINE."""
+    free_bytes: int | None = None
+    total_bytes: int | None = None
+    is_undo_off: bool = False
+    """Whether its disk is so full that nothing is captured (``staged.min.free``)."""
+    staged: int = 0
+    """Staged replicas, those without a deadline included."""
+    staged_bytes: int = 0
+    """Bytes of their segments; a captured replica shares them with its broker until that removes it."""
+    held: int = field(default=0, metadata={KEY: "staged_held"})
+    """Staged replicas without a deadline."""
+    purging: int = 0
+    """Replicas whose removal has begun."""
+    partial: int = 0
+    """Partial captures: they can be exported, and not restored."""
+    next_due_ms: int | None = None
+    """Wall clock: when its next staged replica may be purged; ``None``: none has a deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventStatus:
+    """One of the last events."""
+
+    at_ms: int
+    event: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusResult:
+    """The daemon at one instant."""
+
+    name: str = field(metadata={KEY: "daemon"})
+    """The name of its configuration file without ``.yaml``."""
+    version: str
+    pid: int
+    state: str
+    """Name of a ``DaemonState``."""
+    state_number: int
+    """Its number in KIP-631."""
+    since_ms: int
+    """Wall clock: since when it is in this state."""
+    looked_at_ms: int | None
+    """Wall clock of the last look at the log dirs; ``None``: not yet."""
+    node_id: int | None
+    cluster_id: str | None
+    broker_runs: bool | None
+    """``None``: no lock file can be read."""
+    log_dirs: tuple[LogDirStatus, ...] = field(metadata={KEY: "items"})
+    captured: int
+    """Directories captured since the daemon started."""
+    missed: int
+    """Directories that the broker removed before they were captured, since the daemon started."""
+    purged: int
+    waiting: tuple[Problem, ...]
+    """What waits for an operator."""
+    queued: int
+    """Requests that wait for their turn."""
+    next_due_ms: int | None
+    events: tuple[EventStatus, ...]
+    """The newest, oldest first."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the daemon has done since it started."""
+
+    captured: int = 0
+    missed: int = 0
+    purged: int = 0
+
+
+def log_dir_status(
+    log_dir: str,
+    state: tuple[LogDirState, Problem | None],
+    staged: Sequence[StagedReplica],
+    beat: Heartbeat | None,
+    now: Instant,
+    space: tuple[int, int] | None,
+    *,
+    is_undo_off: bool,
+) -> LogDirStatus:
+    """Return the status of one log dir.
+
+    Args:
+        log_dir: Its path.
+        state: Its state, and why it is not ONLINE.
+        staged: What is staged there.
+        beat: Its heartbeat.
+        now: The current instant.
+        space: Free and total bytes; ``None``: not known.
+        is_undo_off: Whether it is too full for a capture.
+    """
+    deadlines = []
+    held = 0
+    of_kind = {kind: [one for one in staged if one.kind is kind] for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING)}
+    for item in of_kind[Kind.STAGED]:
+        when = Held(why="no marker") if item.marker is None else due(item.marker, beat, now)
+        match when:
+            case NotYet(at_earliest_wall_ms=at_ms):
+                deadlines.append(at_ms)
+            case Held():
+                held += 1
+            case _:
+                deadlines.append(now.wall_ms)
+    return LogDirStatus(
+        log_dir=log_dir,
+        state=state[0],
+        problem=state[1],
+        free_bytes=None if space is None else space[0],
+        total_bytes=None if space is None else space[1],
+        is_undo_off=is_undo_off,
+        staged=len(of_kind[Kind.STAGED]),
+        staged_bytes=sum(one.log_bytes or 0 for one in of_kind[Kind.STAGED]),
+        held=held,
+        purging=len(of_kind[Kind.PURGING]),
+        partial=len(of_kind[Kind.INCOMING]),
+        next_due_ms=min(deadlines, default=None),
+    )
+
+
+def event_status(event: Mapping[str, object]) -> EventStatus:
+    """Return an event of the history as a line of the status."""
+    rest = {key: value for key, value in event.items() if key not in ("at_ms", "event")}
+    detail = " ".join(f"{key}={value}" for key, value in sorted(rest.items()))
+    at_ms = event["at_ms"]
+    return EventStatus(at_ms=at_ms if isinstance(at_ms, int) else 0, event=str(event["event"]), detail=detail)
+
+
+def waiting_of(session: Session, log_dirs: Sequence[LogDirStatus]) -> tuple[Problem, ...]:
+    """Return what waits for an operator: log dirs that are not ONLINE, and notes of the session."""
+    found = [one.problem for one in log_dirs if one.problem is not None]
+    return tuple(dict.fromkeys([*found, *session.broker.notes]))
+
+
+def blank_status(name: str, version: str) -> StatusResult:
+    """Return the status of a daemon that has not looked at its log dirs yet."""
+    return StatusResult(
+        name=name,
+        version=version,
+        pid=0,
+        state="",
+        state_number=0,
+        since_ms=0,
+        looked_at_ms=None,
+        node_id=None,
+        cluster_id=None,
+        broker_runs=None,
+        log_dirs=(),
+        captured=0,
+        missed=0,
+        purged=0,
+        waiting=(),
+        queued=0,
+        next_due_ms=None,
+        events=(),
+    )

@@ -1,0 +1,349 @@
+"""The supervisor: the threads of the daemon, its one queue of changes, and the order in which they are done.
+
+    main thread      signals, messages to systemd
+    changes          owns the log dirs (``session``): captures first, then one request after the other, then what is due
+    watches          reads the hints of the watch processes
+    control          answers requests (``control``); the timer's thread enqueues jobs
+
+Only the thread *changes* works on log dirs, so nothing here needs a lock but the queue. A status is answered from
+memory. A captured directory may be gone within seconds, so captures also come between two steps of a purge.
+
+The daemon takes Kafka's locks only for a request of an operator.
+
+Not here: what a use case does (``service``), the timer (``scheduler``), HTTP (``control``).
+
+Spec: design §2 laws 4, 6, §5; attacks A19, A22, A40, A41, A49.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from logdir import clock
+from logdir.daemon.config import DaemonConfig
+from logdir.daemon.history import History
+from logdir.daemon.session import Session
+from logdir.daemon.state import DaemonState, Event, after
+from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
+from logdir.daemon.work import Work
+from logdir.errors import ConfigError, LogDirError, Problem, StateError
+
+LOG: Final = logging.getLogger(__name__)
+RETRY_MS: Final = 5 * 1000
+"""Time between two attempts to open the broker again."""
+
+
+class Timer(Protocol):
+    """Calls back when a job's time has come (``scheduler.timer.Timer``)."""
+
+    def start(self) -> None:
+        """Start it."""
+
+    def set_sweep(self, configured_ms: int, delete_delay_ms: int | None) -> None:
+        """Sweep so often, or more often where a broker removes a ``-delete`` directory after a short delay."""
+
+    def set_next_due(self, wall_ms: int | None) -> None:
+        """Call back once at an instant, which may have passed; ``None``: not any more."""
+
+    def stop(self) -> None:
+        """Stop it."""
+
+
+class StoppingError(StateError):
+    """The daemon ends, and begins no other change."""
+
+    code = "daemon-stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request that waits for its turn."""
+
+    what: str
+    run: Callable[[Work], Any]
+    answer: Future[Any]
+
+
+class Supervisor:
+    """The daemon of one broker."""
+
+    def __init__(self, config: DaemonConfig, *, version: str, history: History, timer: Timer | None = None) -> None:
+        """Make a daemon that is not started.
+
+        Args:
+            config: Its configuration.
+            version: The release, for the status.
+            history: Takes the events.
+            timer: Wakes it up; ``None``: it is woken up by calls of ``sweep`` alone.
+        """
+        self.config = config
+        self.version = version
+        self.history = history
+        self.timer = timer
+        self.counters = Counters()
+        self.started: Future[None] = Future()
+        """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
+        self._state = DaemonState.STARTING
+        self._since_ms = clock.now_ms()
+        self._lock = threading.Condition()
+        self._requests: deque[_Request] = deque()
+        self._is_sweep_due = True
+        self._is_rescan_due = False
+        self._is_purge_due = True
+        self._is_stopping = False
+        self._status: StatusResult | None = None
+        self._is_reload_due = False
+        self.reload_problems: tuple[Problem, ...] = ()
+        """Why the configuration file was not taken when it was read again."""
+        self._problem: Problem | None = None
+        """Why the log dirs are not open."""
+        self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
+
+    @property
+    def state(self) -> DaemonState:
+        """Its state."""
+        return self._state
+
+    def start(self) -> None:
+        """Start the thread of changes; ``started`` shows what came of it."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no other change, and end when the one in progress has ended; a second call does nothing."""
+        with self._lock:
+            self._move(Event.STOP)
+            self._is_stopping = True
+            self._lock.notify_all()
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end; return whether it came in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def is_alive(self) -> bool:
+        """Whether the thread of changes works."""
+        return self._thread.is_alive()
+
+    def reload(self, config: DaemonConfig) -> None:
+        """Open the broker again by another configuration, as soon as the change in progress has ended.
+
+        Raises:
+            ConfigError: the new configuration has another socket or state directory: that takes a restart.
+        """
+        moved = [key for key in ("socket", "state_dir") if getattr(config, key) != getattr(self.config, key)]
+        if moved:
+            found = f"another {' and another '.join(moved)}"
+            problem = Problem("config-error", config.file, "the same as at the start", found, "restart logdird")
+            raise ConfigError((problem,))
+        with self._lock:
+            self.config, self.reload_problems, self._is_reload_due = config, (), True
+            self._lock.notify_all()
+        self.history.add("reloaded", file=config.file)
+
+    def refuse_reload(self, problems: tuple[Problem, ...]) -> None:
+        """Keep the configuration as it is; the status shows why."""
+        self.reload_problems = problems
+
+    def sweep(self) -> None:
+        """Look soon for directories that a broker is removing."""
+        with self._lock:
+            self._is_sweep_due = True
+            self._lock.notify_all()
+
+    def purge_due(self) -> None:
+        """Purge soon what is due."""
+        with self._lock:
+            self._is_purge_due = True
+            self._lock.notify_all()
+
+    def rescan(self) -> None:
+        """Read every log dir in full soon."""
+        with self._lock:
+            self._is_rescan_due = self._is_sweep_due = self._is_purge_due = True
+            self._lock.notify_all()
+
+    def submit(self, what: str, run: Callable[[Work], Any]) -> Future[Any]:
+        """Enqueue a request; return its future result.
+
+        Args:
+            what: Its name, for the history.
+            run: Called by the thread of changes.
+
+        Raises:
+            StoppingError: the daemon ends.
+        """
+        request = _Request(what, run, Future())
+        with self._lock:
+            if self._is_stopping:
+                raise _stopping()
+            self._requests.append(request)
+            self._lock.notify_all()
+        return request.answer
+
+    def status(self) -> StatusResult:
+        """Return the status of the last look, with the state of now."""
+        with self._lock:
+            queued, state, since_ms, problem = len(self._requests), self._state, self._since_ms, self._problem
+        looked = self._status or blank_status(self.config.name, self.version)
+        return replace(
+            looked,
+            pid=os.getpid(),
+            state=state.name,
+            state_number=int(state),
+            since_ms=since_ms,
+            queued=queued,
+            waiting=(*(() if problem is None else (problem,)), *self.reload_problems, *looked.waiting),
+            events=tuple(map(event_status, self.history.last())),
+        )
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                if not self._serve_once():
+                    self._wait(RETRY_MS)
+        except BaseException as error:
+            LOG.exception("daemon.fault")
+            if not self.started.done():
+                self.started.set_exception(error)
+            raise
+        finally:
+            with self._lock:
+                if not self._is_stopping:
+                    self._move(Event.STOP)
+                    self._is_stopping = True
+                self._move(Event.IDLE)
+                left = tuple(self._requests)
+                self._requests.clear()
+            for request in left:
+                request.answer.set_exception(_stopping())
+
+    def _serve_once(self) -> bool:
+        """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
+        try:
+            session = Session.open(self.config)
+        except (LogDirError, OSError) as error:
+            if not self.started.done():
+                self.started.set_exception(error)
+                self.stop()
+                return False
+            self._problem = error.problem() if isinstance(error, LogDirError) else _of_os(self.config, error)
+            LOG.error("broker.not-opened %s", self._problem.line())
+            return False
+        self._problem = None
+        try:
+            if self._state is DaemonState.STARTING:
+                with self._lock:
+                    self._move(Event.OPENED)
+            work = Work(session, self)
+            work.begin()
+            if self._state is DaemonState.RECOVERY:
+                with self._lock:
+                    self._move(Event.LISTED)
+            if not self.started.done():
+                self.started.set_result(None)
+            self._serve(work)
+        finally:
+            session.close()
+        return True
+
+    def _serve(self, work: Work) -> None:
+        """Do one thing after the other, the most urgent first."""
+        while not self._is_stopping:
+            try:
+                if self._take("_is_rescan_due"):
+                    work.rescan()
+                if self._take("_is_sweep_due"):
+                    work.sweep()
+                elif (request := self._next()) is not None:
+                    self._answer(request, work)
+                elif self._take("_is_purge_due"):
+                    work.purge_due()
+                elif not self._is_reload_due:
+                    self._wait(None)
+                    continue
+                self._status = work.status()
+            except StoppingError:
+                return
+            except (LogDirError, OSError) as error:
+                problem = error.problem() if isinstance(error, LogDirError) else _of_os(self.config, error)
+                LOG.error("work.failed %s", problem.line())
+                self.history.add("failed", problem=problem.line())
+                return  # The broker is opened again, and looked at from the beginning.
+            if self._take("_is_reload_due"):
+                return
+            if work.is_worn():
+                LOG.warning("broker.reopened %s", self.config.server_properties)
+                return
+
+    def _take(self, flag: str) -> bool:
+        with self._lock:
+            is_due = bool(getattr(self, flag))
+            setattr(self, flag, False)
+            return is_due
+
+    def _next(self) -> _Request | None:
+        with self._lock:
+            return self._requests.popleft() if self._requests else None
+
+    def _is_something_due(self) -> bool:
+        """Whether there is something to do; the queue is locked."""
+        with self._lock:
+            is_due = self._is_sweep_due or self._is_rescan_due or self._is_purge_due or self._is_reload_due
+            return bool(is_due or self._requests)
+
+    def _wait(self, timeout_ms: int | None) -> None:
+        """Wait for something to do; with a time limit wait for the whole of it, unless the daemon stops."""
+        with self._lock:
+            if timeout_ms is not None:
+                self._lock.wait_for(lambda: self._is_stopping, timeout_ms / 1000)
+            else:
+                self._lock.wait_for(lambda: self._is_stopping or self._is_something_due())
+
+    def _answer(self, request: _Request, work: Work) -> None:
+        if not request.answer.set_running_or_notify_cancel():
+            return  # The client has left before its turn.
+        try:
+            request.answer.set_result(request.run(work))
+        except BaseException as error:
+            request.answer.set_exception(error)
+            if not isinstance(error, LogDirError | OSError):
+                LOG.exception("request.fault %s", request.what)
+
+    def set_next_due(self, wall_ms: int | None) -> None:
+        """Purge what is due at an instant (wall clock); ``None``: nothing has a deadline."""
+        if self.timer is not None:
+            self.timer.set_next_due(wall_ms)
+
+    def check_between(self, work: Work) -> None:
+        """Capture what is urgent; called between two steps of a purge.
+
+        Raises:
+            StoppingError: the daemon ends.
+        """
+        if self._is_stopping:
+            raise _stopping()
+        if self._take("_is_sweep_due"):
+            work.capture()
+
+    def _move(self, event: Event) -> None:
+        before, self._state = self._state, after(self._state, event)
+        if before is not self._state:
+            self._since_ms = clock.now_ms()
+            LOG.info("daemon.state state=%s", self._state.name)
+            self.history.add("state", state=self._state.name)
+
+
+def _stopping() -> StoppingError:
+    return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
+
+
+def _of_os(config: DaemonConfig, error: OSError) -> Problem:
+    path = config.server_properties if error.filename is None else os.fsdecode(error.filename)
+    return Problem("io-error", path, "a call that succeeds", error.strerror or str(error), "check the kernel log")

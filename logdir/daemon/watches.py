@@ -1,0 +1,90 @@
+"""The watch processes of a broker's log dirs, and the thread that reads their hints.
+
+Not here: the process itself (``worker.watch``).
+
+Spec: design §5; libraries §3.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from logdir import clock
+from logdir.worker.watch import FAILED, Watch, start_watch
+
+LOG: Final = logging.getLogger(__name__)
+_AGAIN_MS: Final = 30 * 1000
+"""When a watch that ended is started again."""
+_POLL_MS: Final = 500
+
+
+class Watches:
+    """Keeps one watch process for each log dir, and calls back at every hint."""
+
+    def __init__(self, log_dirs: Sequence[str], hint: Callable[[], None]) -> None:
+        """Take the log dirs; nothing is started yet.
+
+        Args:
+            log_dirs: Paths as configured.
+            hint: Called from the thread of the watches; returns at once.
+        """
+        self._log_dirs = tuple(log_dirs)
+        self._hint = hint
+        self._watches: dict[str, Watch] = {}
+        self._next_ms = dict.fromkeys(self._log_dirs, 0)
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
+        self.failed: dict[str, str] = {}
+        """Log dirs without a watch, and why: there only the sweep finds deletions."""
+
+    def start(self) -> None:
+        """Start the thread, and with it the processes."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every process."""
+        self._is_stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        # The kernel ends a watch process with the thread that started it.
+        try:
+            while not self._is_stopping.is_set():
+                self._start_missing()
+                poll = select.poll()
+                by_number = {watch.connection.fileno(): watch for watch in self._watches.values()}
+                for number in by_number:
+                    poll.register(number, select.POLLIN)
+                for number, _ in poll.poll(_POLL_MS):
+                    self._read(by_number[number])
+        finally:
+            for watch in self._watches.values():
+                watch.close()
+
+    def _start_missing(self) -> None:
+        now_ms = clock.monotonic_ms()
+        for log_dir in self._log_dirs:
+            if log_dir in self._watches or now_ms < self._next_ms[log_dir]:
+                continue
+            self._next_ms[log_dir] = now_ms + _AGAIN_MS
+            with suppress(OSError):
+                self._watches[log_dir] = start_watch(log_dir)
+
+    def _read(self, watch: Watch) -> None:
+        data = watch.read()
+        if data is None or data.startswith(FAILED):
+            why = "it ended" if data is None else data[1:].decode(errors="replace")
+            if self.failed.get(watch.log_dir) != why:
+                self.failed[watch.log_dir] = why
+                LOG.warning("watch.failed log_dir=%s %s; deletions are found by the sweep alone", watch.log_dir, why)
+            del self._watches[watch.log_dir]
+            watch.close()
+            return
+        # A watch that was just set has missed what came before it.
+        self.failed.pop(watch.log_dir, None)
+        self._hint()

@@ -1,0 +1,342 @@
+"""What the daemon does on the log dirs that it has open: sweeps, purges, and the requests of operators.
+
+Used by the thread of changes alone.
+
+Not here: when (``supervisor``), what a use case does (``service``).
+
+Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged with its path, id and instant).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from logdir import clock
+from logdir.daemon.history import History
+from logdir.daemon.session import Session
+from logdir.daemon.state import DaemonState
+from logdir.daemon.status import Counters, LogDirStatus, StatusResult, event_status, log_dir_status, waiting_of
+from logdir.decide.auto_capture import CapturePolicy
+from logdir.decide.capture import LEAST_FREE_PERCENT
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import heartbeat
+from logdir.errors import LogDirError, LogDirSuspectError, Problem
+from logdir.service import purge
+from logdir.service.batch.auto_capture import capture_new
+from logdir.service.batch.use_cases import Ran, Spec, run
+from logdir.service.cluster.source import SourceRequest
+from logdir.service.purge import PurgeRequest
+from logdir.service.report.result import ItemResult, ItemState
+from logdir.text import utc
+
+LOG: Final = logging.getLogger("logdir.daemon")
+BEAT_MS: Final = 60 * 1000
+"""Time between two heartbeats."""
+_ASK_AGAIN_MS: Final = 10 * 60 * 1000
+"""When what is due, and was kept by the recheck, is asked about again."""
+
+
+class Surroundings(Protocol):
+    """The part of the daemon that its work needs."""
+
+    version: str
+    history: History
+    counters: Counters
+
+    @property
+    def state(self) -> DaemonState:
+        """The state of the daemon."""
+
+    def sweep(self) -> None:
+        """Sweep soon."""
+
+    def set_next_due(self, wall_ms: int | None) -> None:
+        """Purge what is due at an instant; ``None``: nothing has a deadline."""
+
+    def check_between(self, work: Work) -> None:
+        """Capture what is urgent, between two steps. Raises ``StoppingError``."""
+
+
+class _Between:
+    """A reporter of a purge: captures come between its steps."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def begin(self, what: str, total: int) -> None:
+        """Do nothing."""
+
+    def advance(self, count: int) -> None:
+        """Capture what is urgent. Raises ``StoppingError``."""
+        self._work.supervisor.check_between(self._work)
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def warn(self, line: str) -> None:
+        """Log it: a loss of data, before it happens."""
+        LOG.warning("replica.loss %s", line)
+
+
+class _Logged:
+    """A reporter of a request under Kafka's locks: warnings are logged, and kept for the answer."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def begin(self, what: str, total: int) -> None:
+        """Do nothing."""
+
+    def advance(self, count: int) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
+
+    def warn(self, line: str) -> None:
+        """Keep and log it."""
+        self.lines.append(line)
+        LOG.warning("request.warning %s", line)
+
+
+class Work:
+    """The work on an open broker."""
+
+    def __init__(self, session: Session, supervisor: Surroundings) -> None:
+        """Take a session that was just opened."""
+        self.session = session
+        self.supervisor = supervisor
+        config = session.config
+        self.policy = CapturePolicy(delays=config.delays, excluded=config.capture_exclude)
+        self.is_reopening = False
+        """Whether a log dir that could not be opened is to be tried again."""
+        self._beaten_ms: int | None = None
+        self._refused: set[tuple[str, str, str]] = set()
+        self._next_due_ms: int | None = None
+        self._asked_again_ms = 0
+        self._is_undo_off: set[str] = set()
+        self._kept: tuple[Problem, ...] = ()
+        """Why replicas whose deadline has passed are kept."""
+
+    def begin(self) -> None:
+        """List every log dir, and beat."""
+        self.session.list()
+        self._beat()
+
+    def sweep(self) -> None:
+        """Capture what is new, beat, and note when the next replica is due.
+
+        Raises:
+            LogDirError: the broker has to be opened again.
+        """
+        self.session.require_same()
+        self.capture()
+        self._beat()
+        deadlines = [one.next_due_ms for one in self.log_dirs() if one.next_due_ms is not None]
+        due_ms = min(deadlines, default=None)
+        now_ms = clock.now_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            due_ms = max(now_ms, self._asked_again_ms)
+        if due_ms != self._next_due_ms:
+            self._next_due_ms = due_ms
+            self.supervisor.set_next_due(due_ms)
+
+    def rescan(self) -> None:
+        """Read every log dir in full; what could not be opened before is tried again."""
+        self._read_all()
+        self.is_reopening = bool(self.session.failed)
+
+    def _read_all(self) -> None:
+        self.session.broker.last_look.seen.clear()
+        self.session.list()
+
+    def capture(self) -> None:
+        """Capture what is new since the last call."""
+        session = self.session
+        found = capture_new(session.broker, session.leavers, self.policy)
+        counters = self.supervisor.counters
+        counters.missed += session.leavers.missed
+        session.leavers.missed = 0
+        if found.facts is None:
+            if session.leavers.has_changed:
+                session.list()
+            return
+        session.list()
+        deadlines = {
+            (one.log_dir, one.path): one.marker for facts in session.facts for one in facts.staged if one.marker
+        }
+        for item in found.items:
+            place = item.log_dir, item.path
+            marker = deadlines.get((item.log_dir, item.new_path or ""))
+            match item.state:
+                case ItemState.DONE:
+                    counters.captured += 1
+                    until = None if marker is None or marker.delay_ms is None else marker.staged_at_ms + marker.delay_ms
+                    self._captured(item, until)
+                case ItemState.KEPT:
+                    self._note("passed-over", item, item.detail)
+                case _:
+                    slug = "" if item.problem is None else item.problem.slug
+                    if (*place, slug) not in self._refused:
+                        self._refused.add((*place, slug))
+                        self._note("not-captured", item, "" if item.problem is None else item.problem.line())
+        for problem in found.problems:
+            LOG.error("capture.failed %s", problem.line())
+
+    def _captured(self, item: ItemResult, until_ms: int | None) -> None:
+        ref = item.ref
+        topic_id = None if ref is None or ref.topic_id is None else str(ref.topic_id)
+        name = None if ref is None else str(ref)
+        path = self.session.broker.path_of(item.log_dir, item.new_path or item.path)
+        if until_ms is None:
+            LOG.info("replica.captured replica=%s topic_id=%s path=%s", name, topic_id, path)
+        else:
+            LOG.warning(
+                "replica.captured replica=%s topic_id=%s path=%s purge_at=%s", name, topic_id, path, utc(until_ms)
+            )
+        self.supervisor.history.add(
+            "captured", log_dir=item.log_dir, path=item.path, new_path=item.new_path, undo_until_ms=until_ms
+        )
+
+    def _note(self, event: str, item: ItemResult, why: str) -> None:
+        LOG.info("replica.%s path=%s/%s %s", event, item.log_dir, item.path, why)
+        self.supervisor.history.add(event, log_dir=item.log_dir, path=item.path, detail=why)
+
+    def purge_due(self) -> None:
+        """Purge what is due, at the configured rate; captures come between its steps.
+
+        Raises:
+            StoppingError: the daemon ends.
+            LogDirError: the broker has to be opened again.
+        """
+        if self._next_due_ms is None or self._next_due_ms > clock.now_ms():
+            return
+        broker = self.session.broker
+        request = PurgeRequest(source=SourceRequest(), bytes_per_second=self.session.config.purge_bytes_per_second)
+        broker.beat(read_instant())
+        shown = purge.plan(broker, request)
+        self._asked_again_ms = clock.now_ms() + _ASK_AGAIN_MS
+        self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
+        if shown.plan is not None and shown.plan.actions:
+            items, problems = purge.apply(broker, shown, _Between(self))
+            self._purged(items, problems)
+        self.session.list()
+        self.supervisor.sweep()
+
+    def _purged(self, items: Sequence[ItemResult], problems: Sequence[Problem]) -> None:
+        for item in items:
+            if item.state is ItemState.DONE:
+                self.supervisor.counters.purged += 1
+                LOG.info("replica.purged path=%s", self.session.broker.path_of(item.log_dir, item.path))
+                self.supervisor.history.add("purged", log_dir=item.log_dir, path=item.path)
+        for problem in problems:
+            LOG.error("purge.failed %s", problem.line())
+
+    def run(self, spec: Spec, request: Any, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
+        """Run a use case for an operator; return the result, and the warnings that came before a change.
+
+        Raises:
+            LogDirError: as the use case.
+        """
+        reporter = _Logged()
+        session = self.session
+        try:
+            session.require_same()
+            ran = run(spec, session.broker, request, is_applied=is_applied, reporter=reporter)
+        finally:
+            notes = session.broker.notes
+            notes[:] = dict.fromkeys(notes)
+            if is_applied:
+                # A marker that was rewritten in its place shows only where its directory is read again.
+                self._read_all()
+                self.supervisor.sweep()
+        if is_applied:
+            done = sum(one.state is ItemState.DONE for one in ran.result.items)
+            LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
+            self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
+        return ran, tuple(reporter.lines)
+
+    def is_worn(self) -> bool:
+        """Whether the broker should be opened again: a log dir that was SUSPECT may answer now."""
+        return self.is_reopening or self.session.may_renew()
+
+    def log_dirs(self) -> tuple[LogDirStatus, ...]:
+        """Return the status of every configured log dir."""
+        session = self.session
+        now = read_instant()
+        states = session.states()
+        beats = self._beats()
+        spaces = self._spaces()
+        staged = {one.log_dir: one.staged for one in session.facts}
+        return tuple(
+            log_dir_status(
+                log_dir,
+                states[log_dir],
+                staged.get(log_dir, ()),
+                beats.get(log_dir),
+                now,
+                spaces.get(log_dir),
+                is_undo_off=log_dir in self._is_undo_off,
+            )
+            for log_dir in session.broker.named.log_dirs
+        )
+
+    def status(self) -> StatusResult:
+        """Return the status of the whole daemon."""
+        supervisor, session = self.supervisor, self.session
+        log_dirs = self.log_dirs()
+        belongs = [root.belongs for root in session.broker.roots]
+        deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
+        counters = supervisor.counters
+        return StatusResult(
+            name=session.config.name,
+            version=supervisor.version,
+            pid=0,
+            state=supervisor.state.name,
+            state_number=int(supervisor.state),
+            since_ms=0,
+            looked_at_ms=clock.now_ms(),
+            node_id=belongs[0].node_id if belongs else None,
+            cluster_id=belongs[0].cluster_id if belongs else None,
+            broker_runs=session.is_running(),
+            log_dirs=log_dirs,
+            captured=counters.captured,
+            missed=counters.missed,
+            purged=counters.purged,
+            waiting=(*waiting_of(session, log_dirs), *self._kept),
+            queued=0,
+            next_due_ms=min(deadlines, default=None),
+            events=tuple(map(event_status, supervisor.history.last())),
+        )
+
+    def _beat(self) -> None:
+        now_ms = clock.boottime_ms()
+        if self._beaten_ms is not None and now_ms - self._beaten_ms < BEAT_MS:
+            return
+        self.session.broker.beat(read_instant())
+        self._beaten_ms = now_ms
+
+    def _beats(self) -> dict[str, Any]:
+        found = {}
+        for open_dir in self.session.broker.open_dirs:
+            try:
+                found[open_dir.log_dir] = heartbeat.read(open_dir)
+            except (LogDirError, OSError):
+                continue
+        return found
+
+    def _spaces(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        self._is_undo_off.clear()
+        for open_dir in self.session.broker.open_dirs:
+            try:
+                space = open_dir.top.space()
+            except (LogDirSuspectError, OSError):
+                continue
+            found[open_dir.log_dir] = (space.free_bytes, space.total_bytes)
+            for free, total in ((space.free_bytes, space.total_bytes), (space.free_inodes, space.total_inodes)):
+                if free * 100 < total * LEAST_FREE_PERCENT:
+                    self._is_undo_off.add(open_dir.log_dir)
+        return found

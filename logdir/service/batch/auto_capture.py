@@ -1,0 +1,148 @@
+"""Capture without an operator: the ``-delete`` and ``-stray`` directories that are new since the last look.
+
+The names at the top of every log dir are listed, and only what is new among them is looked into, so that a broker with
+tens of thousands of replicas costs next to nothing as long as no topic is deleted.
+
+Works beside a running broker: its files are not changed, and Kafka's locks are not taken.
+
+Not here: what is passed over (``decide.auto_capture``), what is refused (``decide.capture``), when this runs
+(``daemon``).
+
+Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from logdir.decide import capture as rule
+from logdir.decide.auto_capture import CapturePolicy, passed_over
+from logdir.decide.capture import CAPTURABLE, plan_capture
+from logdir.errors import LogDirSuspectError, Problem
+from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
+from logdir.observe.leaving import Leaving, leaving
+from logdir.service.batch.unlocked import each
+from logdir.service.capture import calls_of, rooms_of
+from logdir.service.log_dirs.last_look import Place
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.report.reporter import SILENT, Reporter
+from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.worker.look import Deep
+
+
+@dataclass(slots=True)
+class Leavers:
+    """What is known of ``-delete`` and ``-stray`` directories of an open broker."""
+
+    mtimes: dict[str, int | None] = field(default_factory=dict)
+    names: dict[str, frozenset[str]] = field(default_factory=dict)
+    """By log dir: the directories that were there at the last look."""
+    handled: set[Place] = field(default_factory=set)
+    """Captured, or passed over, since the broker was opened."""
+    unread: frozenset[str] = frozenset()
+    """Log dirs that could not be read at the last look, or gave no answer."""
+    has_changed: bool = True
+    """Whether the last look found a log dir that changed, or one that can be read again or no more."""
+    missed: int = 0
+    """Directories that the broker removed before they were captured."""
+
+    def new(self, broker: OpenBroker) -> tuple[Place, ...]:
+        """List the log dirs again; return the directories that are still to be handled, sorted."""
+        found: list[Leaving | LogDirSuspectError] = broker.ports.each(
+            lambda port: port.begin(leaving, port.log_dir, self.mtimes.get(port.log_dir))
+        )
+        unread = set()
+        self.has_changed = False
+        for port, one in zip(broker.ports.ports, found, strict=True):
+            if isinstance(one, LogDirSuspectError) or not one.is_read:
+                self.mtimes.pop(port.log_dir, None)
+                unread.add(port.log_dir)
+                continue
+            self.mtimes[port.log_dir] = one.mtime_ns
+            if one.names is not None:
+                self.names[port.log_dir] = frozenset(one.names)
+                self.has_changed = True
+        self.has_changed = self.has_changed or self.unread != unread
+        self.unread = frozenset(unread)
+        there = {(log_dir, name) for log_dir, names in self.names.items() for name in names}
+        self.handled &= there
+        return tuple(sorted(there - self.handled))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What became of the new directories."""
+
+    items: tuple[ItemResult, ...] = ()
+    """One per directory: done, undone, refused, or kept where it is passed over."""
+    problems: tuple[Problem, ...] = ()
+    facts: tuple[LogDirFacts, ...] | None = None
+    """Facts of every log dir from before the capture; ``None``: there was nothing new, and nothing was looked into."""
+
+
+def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, reporter: Reporter = SILENT) -> Captured:
+    """Capture what is new since the last call.
+
+    Args:
+        broker: Opened for changes.
+        leavers: What is known so far; it is updated.
+        policy: The operator's policy.
+        reporter: Receives progress.
+
+    Raises:
+        RefusedError: the broker's configuration changed since it was opened.
+        LogDirError: as ``broker.look_again``.
+    """
+    places = leavers.new(broker)
+    if not places:
+        return Captured()
+    facts = broker.look_again(Deep(kinds=CAPTURABLE), places)
+    there = {(one.log_dir, one.path): one for facts_of in facts for one in facts_of.replicas}
+    chosen, items = _sorted_out(places, there, facts, policy, leavers)
+    request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
+    plan = plan_capture(request, facts, rooms_of(broker))
+    rows, problems = each(broker, calls_of(plan), reporter)
+    leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
+    refusals = refused(plan.refusals)
+    gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
+    leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
+    return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), facts=facts)
+
+
+def _sorted_out(
+    places: Sequence[Place],
+    there: dict[Place, Replica],
+    facts: Sequence[LogDirFacts],
+    policy: CapturePolicy,
+    leavers: Leavers,
+) -> tuple[list[Place], list[ItemResult]]:
+    """Return what is to be captured, and an item for each directory that is passed over."""
+    known = ReplicaIndex(facts)
+    chosen: list[Place] = []
+    items = []
+    for place in places:
+        replica = there.get(place)
+        if replica is None:
+            leavers.missed += 1  # Its broker removed it between the listing and the look.
+            continue
+        why = passed_over(replica, known, policy)
+        if why is None:
+            chosen.append(place)
+            continue
+        leavers.handled.add(place)
+        items.append(ItemResult(log_dir=place[0], path=place[1], state=ItemState.KEPT, ref=replica.ref, detail=why))
+    return chosen, items
+
+
+def _still_there(broker: OpenBroker, rows: Sequence[ItemResult]) -> frozenset[Place]:
+    """Return which of some directories still exist, as far as their log dirs answer."""
+    found: set[Place] = set()
+    for log_dir in {row.log_dir for row in rows}:
+        port = broker.ports.port(log_dir)
+        try:
+            names = port.run(leaving, log_dir, None).names or ()
+        except LogDirSuspectError:
+            continue
+        found.update((log_dir, name) for name in names)
+    return frozenset(found)

@@ -1,0 +1,156 @@
+"""The use cases that change replicas one by one, by the name of their command, and the one way to run any of them.
+
+``logdirctl`` runs them on log dirs that it opens, and the daemon on those that it has open.
+
+Not here: what each does (a module each beside this one), arguments and output (``tools``).
+
+Spec: design §5 "A use case".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from logdir.errors import Problem
+from logdir.service.batch.unlocked import recover_if_stopped
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.exit_status import Exit
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import ItemsResult, status_of
+
+
+class _Options(NamedTuple):
+    """How a use case opens a broker."""
+
+    needs_all: bool = False
+    is_skip_of_use: bool = True
+    is_copy: bool = False
+
+
+class _Entry(NamedTuple):
+    """Where a use case is found; its module is imported when it runs."""
+
+    module: str
+    request: str
+    result: str = "logdir.service.report.result:ItemsResult"
+    options: _Options = _Options()
+    prepare: str = "recover"
+    """What precedes the plan of a change: ``recover`` on a stopped broker, ``recover-if-stopped``, ``none``, or the
+    ``prepare`` of its ``module``.
+    """
+    is_beside_broker: bool = False
+    """Whether it works beside a running broker, without Kafka's locks."""
+
+
+_HERE: Final = "logdir.service"
+_ENTRIES: Final[Mapping[str, _Entry]] = {
+    "stage": _Entry(f"{_HERE}.stage", "StageRequest"),
+    "capture": _Entry(f"{_HERE}.capture", "CaptureRequest", prepare="recover-if-stopped", is_beside_broker=True),
+    "staged restore": _Entry(
+        f"{_HERE}.restore", "RestoreRequest", options=_Options(needs_all=True, is_skip_of_use=False)
+    ),
+    "staged adopt": _Entry(
+        f"{_HERE}.adopt",
+        "AdoptRequest",
+        "logdir.service.report.result:AdoptResult",
+        _Options(needs_all=True, is_skip_of_use=False),
+    ),
+    "staged hold": _Entry(f"{_HERE}.hold", "Selection", prepare="recover-if-stopped", is_beside_broker=True),
+    "staged export": _Entry(
+        f"{_HERE}.export", "ExportRequest", options=_Options(is_copy=True), prepare="none", is_beside_broker=True
+    ),
+    "staged purge": _Entry(
+        f"{_HERE}.purge",
+        "PurgeRequest",
+        "logdir.service.report.result:PurgeResult",
+        prepare="module",
+        is_beside_broker=True,
+    ),
+}
+NAMES: Final = tuple(_ENTRIES)
+"""The names of all of them."""
+
+
+class Spec(NamedTuple):
+    """One use case."""
+
+    name: str
+    case: Any
+    """Its module: ``plan`` and ``apply`` as ``UseCase``."""
+    request: type
+    result: type[ItemsResult]
+    prepare: Callable[[OpenBroker], None]
+    options: _Options
+    is_beside_broker: bool
+
+    def opening(self, request: BrokerRequest, *, changes: bool) -> AbstractContextManager[OpenBroker]:
+        """Open a broker for it."""
+        return opened(request, changes=changes, **self.options._asdict())
+
+
+def spec_of(name: str) -> Spec:
+    """Return a use case. Raises ``KeyError``: there is none of that name."""
+    entry = _ENTRIES[name]
+    case = import_module(entry.module)
+    module, _, result = entry.result.partition(":")
+    preparations: Mapping[str, Callable[[OpenBroker], None]] = {
+        "recover": OpenBroker.recover,
+        "recover-if-stopped": recover_if_stopped,
+        "none": lambda broker: None,
+    }
+    return Spec(
+        name=name,
+        case=case,
+        request=getattr(case, entry.request),
+        result=getattr(import_module(module), result),
+        prepare=case.prepare if entry.prepare == "module" else preparations[entry.prepare],
+        options=entry.options,
+        is_beside_broker=entry.is_beside_broker,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of a use case, planned or done."""
+
+    exit: Exit
+    problems: tuple[Problem, ...]
+    """Problems beside those of the items."""
+    result: ItemsResult
+    lines: tuple[str, ...] = ()
+    """Remarks for people."""
+
+
+def run(spec: Spec, broker: OpenBroker, request: Any, *, is_applied: bool, reporter: Reporter) -> Ran:
+    """Plan a use case on an open broker, or plan and do it.
+
+    Args:
+        spec: The use case.
+        broker: Opened, for a change with its locks.
+        request: Its request, valid.
+        is_applied: Whether to do it.
+        reporter: Receives progress and warnings.
+
+    Raises:
+        LogDirError: as the use case.
+    """
+    if is_applied:
+        spec.prepare(broker)
+    shown = spec.case.plan(broker, request)
+    items, problems = list(shown.items), list(shown.problems)
+    if is_applied and not shown.is_empty:
+        items, problems = spec.case.apply(broker, shown, reporter)
+    make: Callable[..., ItemsResult] = getattr(shown, "result", ItemsResult)
+    problems = [*broker.notes, *problems]
+    return Ran(
+        exit=Exit.PROBLEMS if shown.is_empty else status_of(items, problems),
+        problems=tuple(problems),
+        result=make(applied=is_applied, items=tuple(items)),
+        lines=(*getattr(shown, "lines", ()), *(() if is_applied else getattr(shown, "plan_lines", ()))),
+    )

@@ -1,0 +1,166 @@
+"""A daemon as a process of its own, on the log dirs of one broker that does not run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from logdir.daemon import client
+from logdir.daemon.status import StatusResult
+from logdir.service.report.exit_status import AnsweredError
+from tests.builders import TOPIC_ID, log_dir, partition
+from tests.tools.ctl import HOME, ctl
+
+CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+def until(what: str, found: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until something is so; fail by its name if it does not become so."""
+    deadline = time.monotonic() + seconds
+    while not found():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
+class Process:
+    """A daemon, by its configuration file; the socket and the state lie beside that."""
+
+    def __init__(self, config: Path) -> None:
+        self.config = config
+        self.folder = config.parent
+        self.process: subprocess.Popen[str] | None = None
+
+    @property
+    def socket(self) -> str:
+        return str(self.folder / "s.sock")
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def start(self, *, is_awaited: bool = True) -> None:
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", CODE, "--config", str(self.config)], cwd=HOME, stderr=log, text=True
+            )
+        if is_awaited:
+            until("the daemon runs", lambda: self.state() == "RUNNING" or self.has_ended())
+            assert not self.has_ended(), self.log
+
+    @contextmanager
+    def running(self) -> Iterator[Self]:
+        """Start it; nothing of it is left at the end."""
+        try:
+            self.start()
+            yield self
+        finally:
+            if self.process is not None and self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+
+    def has_ended(self) -> bool:
+        return self.process is not None and self.process.poll() is not None
+
+    def state(self) -> str:
+        try:
+            return self.status().state
+        except (client.DaemonUnreachableError, AnsweredError):
+            return "-"
+
+    def status(self) -> StatusResult:
+        return client.status(self.socket)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "state" / "history.jsonl").read_text().splitlines()]
+
+    def children(self) -> list[int]:
+        assert self.process is not None
+        pid = self.process.pid
+        found: list[int] = []
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+        return found
+
+    def watches(self) -> list[int]:
+        return [pid for pid in self.children() if b"worker.watch" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+class Daemon(Process):
+    """A daemon on the log dirs of a broker that does not run."""
+
+    def __init__(self, folder: Path, *, disks: int = 2, delete_delay_ms: int = 60_000, more: str = "") -> None:
+        super().__init__(folder / "b1.yaml")
+        self.log_dirs = [log_dir(folder / f"d{n + 1}", directory=f"JEXY6aqzQY-32P5TStza{n}g") for n in range(disks)]
+        self.server_properties = folder / "server.properties"
+        self.server_properties.write_text(
+            f"broker.id=1\nlog.dirs={','.join(map(str, self.log_dirs))}\n"
+            f"log.segment.delete.delay.ms={delete_delay_ms}\n"
+        )
+        self.configure(more)
+        assert ctl("init", "--server-properties", self.server_properties, "--apply").status == 0
+
+    def configure(self, more: str) -> None:
+        self.config.write_text(
+            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n{more}", encoding="utf-8"
+        )
+
+    def make(self, topic: str = "pay", number: int = 0, *, disk: int = 0, topic_id: str = TOPIC_ID) -> Path:
+        """Make a live replica."""
+        return partition(self.log_dirs[disk] / f"{topic}-{number}", topic_id=topic_id, segments={0: 100, 7: 20})
+
+    def delete(self, path: Path, suffix: str = "delete", unique: str = UNIQUE) -> Path:
+        """Rename a replica as a broker does when its topic is deleted."""
+        gone = path.with_name(f"{path.name}.{unique}-{suffix}")
+        path.rename(gone)
+        return gone
+
+    def remove(self, gone: Path) -> None:
+        """Remove it, as its broker does a minute later."""
+        shutil.rmtree(gone)
+
+    def staged(self, disk: int = 0) -> list[str]:
+        return sorted(os.listdir(f"{self.log_dirs[disk]}.logdird/deleting"))
+
+
+@contextmanager
+def daemon(folder: Path, *, is_started: bool = True, **options: Any) -> Iterator[Daemon]:
+    """Make the log dirs and start a daemon on them; nothing is left of it at the end."""
+    one = Daemon(folder, **options)
+    try:
+        if is_started:
+            one.start()
+        yield one
+    finally:
+        if one.process is not None and one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+def ask(path: str, data: bytes, seconds: float = 30.0) -> bytes:
+    """Send bytes to a socket, and return all that comes back until it is closed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(seconds)
+        connection.connect(path)
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while part := connection.recv(1 << 16):
+            found += part
+        return found

@@ -1,0 +1,169 @@
+"""The configuration of the daemon: every key, every wrong value, all problems at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from logdir.daemon.config import KEYS, DaemonConfig, delete_delay_ms, parse, read_config
+from logdir.errors import ConfigError
+from logdir.service.log_dirs.request import BrokerRequest
+
+FILE = "/etc/logdird/b1.yaml"
+LEAST = b"server.properties: /etc/kafka/server.properties\n"
+
+
+def refused(data: bytes, file: str = FILE) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        parse(data, file)
+    return [problem.line() for problem in caught.value.problems]
+
+
+def test_only_the_broker_has_to_be_named() -> None:
+    config = parse(LEAST, FILE)
+    assert (config.name, config.server_properties) == ("b1", "/etc/kafka/server.properties")
+    assert (config.state_dir, config.socket) == ("/var/lib/logdird/b1", "/run/logdird/b1.sock")
+    assert (config.delays.default_ms, config.delays.patterns) == (14_400_000, ())
+    assert (config.auto_while_stopped, config.capture_exclude) == (False, ())
+    assert (config.disk_timeout_ms, config.sweep_ms) == (10_000, 10_000)
+
+
+def test_every_key_is_read() -> None:
+    config = parse(
+        b"""server.properties: kafka/server.properties
+state.dir: /s
+socket: run/x.sock
+delete.topic.delay.ms: 90000000
+topics:
+  pay*: {delete.topic.delay.ms: 30d}
+  tmp: {delete.stale.topic.delay.ms: 0}
+capture.exclude: [scratch*, "__*"]
+auto.while.stopped: true
+disk.timeout.ms: 3000
+sweep.interval.ms: 500
+purge.bytes.per.second: 0
+""",
+        FILE,
+    )
+    assert config == DaemonConfig(
+        name="b1",
+        file=FILE,
+        server_properties="/etc/logdird/kafka/server.properties",
+        state_dir="/s",
+        socket="/etc/logdird/run/x.sock",
+        delays=config.delays,
+        capture_exclude=("scratch*", "__*"),
+        auto_while_stopped=True,
+        disk_timeout_ms=3000,
+        sweep_ms=500,
+        purge_bytes_per_second=0,
+    )
+    assert config.delays.default_ms == 90_000_000
+    assert config.delays.patterns == (("pay*", 30 * 24 * 60 * 60 * 1000), ("tmp", 0))
+    assert config.broker_request(skipped=("/d1",)) == BrokerRequest(
+        server_properties="/etc/logdird/kafka/server.properties", skipped=("/d1",), disk_timeout_ms=3000
+    )
+
+
+@pytest.mark.parametrize(("text", "ms"), [("14400s", 14_400_000), ("4h", 14_400_000), ("500ms", 500), ("0", 0)])
+def test_a_delay_with_a_unit_is_taken_as_written(text: str, ms: int) -> None:
+    assert parse(LEAST + f"delete.topic.delay.ms: {text}".encode(), FILE).delays.default_ms == ms
+
+
+def test_a_delay_that_looks_like_seconds_draws_the_question() -> None:
+    (line,) = refused(LEAST + b"delete.topic.delay.ms: 14400")
+    assert "milliseconds?" in line
+    assert "14400ms, or 14400s" in line
+    (line,) = refused(LEAST + b"topics: {pay: {delete.topic.delay.ms: 60}}")
+    assert line.startswith(f"config-error: {FILE}: topics.pay.delete.topic.delay.ms: ")
+    assert "milliseconds?" in line
+
+
+WRONG = {
+    "no mapping": (b"[]", "expected a mapping, found a list"),
+    "no broker": (b"", "server.properties: expected the path of the broker's configuration, found no such key"),
+    "unknown key": (
+        LEAST + b"sokcet: /x",
+        "sokcet: expected a key that docs/config.md lists, found an unknown key",
+    ),
+    "repeated key": (LEAST + LEAST, "expected each key once"),
+    "no YAML": (LEAST + b"a: [", "expected a YAML document"),
+    "no text": (b"server.properties: 3", "server.properties: expected a path, found 3"),
+    "empty path": (b"server.properties: ''", "server.properties: expected a path"),
+    "control character": (b'server.properties: "/a\\n"', "server.properties: expected a path"),
+    "no flag": (LEAST + b"auto.while.stopped: on", "auto.while.stopped: expected true or false, found the text 'on'"),
+    "no number": (LEAST + b"disk.timeout.ms: fast", "disk.timeout.ms: expected a whole number from 100 to"),
+    "true is no number": (LEAST + b"disk.timeout.ms: true", "disk.timeout.ms: expected a whole number from 100 to"),
+    "too small": (LEAST + b"sweep.interval.ms: 499", "sweep.interval.ms: expected a whole number from 500 to 60000"),
+    "too large": (LEAST + b"sweep.interval.ms: 60001", "sweep.interval.ms: expected a whole number from 500 to 60000"),
+    "negative delay": (LEAST + b"delete.topic.delay.ms: -1", "delete.topic.delay.ms: expected whole milliseconds"),
+    "no delay": (LEAST + b"delete.topic.delay.ms: soon", "delete.topic.delay.ms: expected whole milliseconds"),
+    "both names": (
+        LEAST + b"delete.topic.delay.ms: 90000000\ndelete.stale.topic.delay.ms: 90000000",
+        "delete.stale.topic.delay.ms: expected delete.topic.delay.ms or its alias, found both",
+    ),
+    "topic without a delay": (
+        LEAST + b"topics: {pay: {}}",
+        "topics.pay: expected delete.topic.delay.ms, found no such",
+    ),
+    "topic with another key": (
+        LEAST + b"topics: {pay: {delete.topic.delay.ms: 4h, x: 1}}",
+        "topics.pay.x: expected a key that docs/config.md lists",
+    ),
+    "topics no mapping": (LEAST + b"topics: [pay]", "topics: expected a mapping, found a list"),
+    "globs no list": (LEAST + b"capture.exclude: pay", "capture.exclude: expected a list of topic globs"),
+    "glob no text": (LEAST + b"capture.exclude: [1]", "capture.exclude: expected a list of topic globs"),
+    "long socket": (LEAST + b"socket: /" + b"s" * 107, "socket: expected a path of at most 107 bytes, found 108 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_one_line_with_its_place(name: str) -> None:
+    data, expected = WRONG[name]
+    lines = refused(data)
+    assert any(expected in line for line in lines), lines
+    assert all(line.startswith(f"config-error: {FILE}") for line in lines)
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    lines = refused(b"x: 1\ny: 2\nserver.properties: 3\nauto.while.stopped: 4\ntopics: {a: {}, b: 5}\n")
+    assert len(lines) == 7
+
+
+@pytest.mark.parametrize("file", ["/etc/logdird/.yaml", "/etc/logdird/a b.yaml", f"/etc/logdird/{'n' * 65}.yaml"])
+def test_a_name_that_no_socket_can_have_is_refused(file: str) -> None:
+    assert any("a file named NAME.yaml" in line for line in refused(LEAST, file))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(ConfigError, match=re.escape(str(path))):
+            read_config(str(path))
+
+
+def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "b1.yaml").write_bytes(b"server.properties: server.properties\n")
+    monkeypatch.chdir(tmp_path)
+    assert read_config("b1.yaml").server_properties == str(tmp_path / "server.properties")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", None),
+        ("log.segment.delete.delay.ms=5000", 5000),
+        ("log.segment.delete.delay.ms= 0 ", 0),
+        ("log.segment.delete.delay.ms=x", None),
+    ],
+)
+def test_the_delete_delay_is_the_brokers(tmp_path: Path, line: str, expected: int | None) -> None:
+    (tmp_path / "server.properties").write_text(f"node.id=1\n{line}\n")
+    assert delete_delay_ms(str(tmp_path / "server.properties")) == expected
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "config.md").read_text()
+    for key in KEYS:
+        assert f"| `{key.name}` | {key.type} | {key.unit} | {key.default} | {key.text} |" in page

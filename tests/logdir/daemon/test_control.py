@@ -1,0 +1,159 @@
+"""The control socket under bad input: a typed answer each, the daemon alive, nothing changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.logdir.daemon.rig import Daemon, ask, daemon
+
+SEED = 516
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with daemon(tmp_path_factory.mktemp("control")) as made:
+        yield made
+
+
+def post(path: str, body: bytes, *, length: str | None = None) -> bytes:
+    size = str(len(body)) if length is None else length
+    return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + body
+
+
+def answer(raw: bytes) -> tuple[int, dict[str, object]]:
+    head, _, body = raw.partition(b"\r\n\r\n")
+    value = json.loads(body)
+    assert {"command", "exit", "format", "problems", "result"} <= value.keys()
+    return int(head.split(b" ")[1]), value
+
+
+HOLD = b'{"apply": true, "request": {"selector": "pay", "disk": null, "names": []}}'
+BAD = {
+    "no such path": (b"GET /v1/nothing HTTP/1.1\r\n\r\n", 404),
+    "no such use case": (post("/v1/use-cases/erase", HOLD), 404),
+    "a method that is none": (b"DELETE /v1/status HTTP/1.1\r\n\r\n", 501),
+    "no HTTP": (b"hello\r\n\r\n", 400),
+    "a version that is none": (b"GET /v1/status HTTP/9.9\r\n\r\n", 505),
+    "no length": (b"POST /v1/use-cases/staged-hold HTTP/1.1\r\n\r\n", 413),
+    "a negative length": (post("/v1/use-cases/staged-hold", HOLD, length="-1"), 413),
+    "a length that is no number": (post("/v1/use-cases/staged-hold", HOLD, length="ten"), 413),
+    "a huge length": (post("/v1/use-cases/staged-hold", HOLD, length="99999999999999"), 413),
+    "half a body": (post("/v1/use-cases/staged-hold", HOLD[:20], length=str(len(HOLD))), 400),
+    "no JSON": (post("/v1/use-cases/staged-hold", b"{"), 400),
+    "no object": (post("/v1/use-cases/staged-hold", b"[]"), 400),
+    "deep JSON": (post("/v1/use-cases/staged-hold", b"[" * 100_000), 400),
+    "no UTF-8": (post("/v1/use-cases/staged-hold", b"\xff\xfe\x00"), 400),
+    "a key too many": (post("/v1/use-cases/staged-hold", b'{"apply": true, "request": {}, "x": 1}'), 400),
+    "apply no flag": (post("/v1/use-cases/staged-hold", b'{"apply": 1, "request": {}}'), 400),
+    "an unknown key": (post("/v1/use-cases/staged-hold", b'{"apply": true, "request": {"selektor": "pay"}}'), 400),
+    "another type": (post("/v1/use-cases/staged-hold", b'{"apply": true, "request": {"selector": 3}}'), 400),
+    "a long line": (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", 414),
+    "many headers": (b"GET /v1/status HTTP/1.1\r\n" + b"a: b\r\n" * 200 + b"\r\n", 431),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_gets_a_typed_answer(one: Daemon, name: str) -> None:
+    data, expected = BAD[name]
+    status, value = answer(ask(one.socket, data))
+    assert status == expected
+    assert value["exit"] != 0
+    assert value["problems"]
+    assert one.state() == "RUNNING"
+
+
+def test_a_request_that_is_refused_by_its_rule_is_answered_200(one: Daemon) -> None:
+    status, value = answer(ask(one.socket, post("/v1/use-cases/staged-hold", HOLD)))
+    assert (status, value["exit"]) == (200, 1)
+    assert one.staged() == []
+
+
+def test_damaged_requests_change_nothing_and_stop_nothing(one: Daemon) -> None:
+    draw = random.Random(SEED)
+    whole = post("/v1/use-cases/staged-hold", HOLD)
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 8)):
+            at = draw.randrange(len(data))
+            match draw.randrange(3):
+                case 0:
+                    data[at] = draw.randrange(256)
+                case 1:
+                    del data[at : at + draw.randint(1, 40)]
+                case _:
+                    data[at:at] = draw.randbytes(draw.randint(1, 40))
+            if not data:
+                break
+        raw = ask(one.socket, bytes(data))
+        if raw:  # A request that never ended is closed without a word.
+            answer(raw)
+    assert one.state() == "RUNNING"
+    assert one.staged() == []
+
+
+def test_a_client_that_leaves_is_no_fault(one: Daemon) -> None:
+    for _ in range(50):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(one.socket)
+            connection.send(b"GET /v1/sta")
+    assert one.state() == "RUNNING"
+    assert "request.fault" not in one.log
+
+
+def test_slow_clients_hold_up_nobody(one: Daemon) -> None:
+    slow = []
+    try:
+        for _ in range(100):
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            connection.connect(one.socket)
+            connection.send(b"G")
+            slow.append(connection)
+        # The 64 places are taken; within the deadline of ten seconds they are free again.
+        deadline = time.monotonic() + 25
+        while one.state() != "RUNNING":
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
+def test_another_user_may_read_and_changes_nothing(one: Daemon) -> None:
+    data = {"status": b"GET /v1/status HTTP/1.1\r\n\r\n", "hold": post("/v1/use-cases/staged-hold", HOLD)}
+    for folder in (Path(one.socket), *Path(one.socket).parents):
+        if folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o666 | (0o111 if folder.is_dir() else 0))
+    for name, request in data.items():
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                os.write(writing, ask(one.socket, request)[:60_000])
+            finally:
+                os._exit(0)
+        os.close(writing)
+        found = b""
+        while part := os.read(reading, 1 << 16):
+            found += part
+        os.close(reading)
+        os.waitpid(pid, 0)
+        status, value = answer(found)
+        assert status == {"status": 200, "hold": 403}[name]
+        assert value["exit"] == {"status": 0, "hold": 4}[name]
+
+
+def test_the_socket_is_for_owner_and_group_alone(tmp_path: Path) -> None:
+    with daemon(tmp_path) as fresh:
+        assert Path(fresh.socket).stat().st_mode & 0o777 == 0o660

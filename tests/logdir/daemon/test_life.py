@@ -1,0 +1,169 @@
+"""The life of a daemon: starts that are refused, signals, a configuration read again, purges on time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
+from tests.tools.ctl import HOME, ctl, launch
+
+
+def ended(one: Daemon) -> tuple[int, str]:
+    one.start(is_awaited=False)
+    assert one.process is not None
+    status = one.process.wait(30)
+    return status, one.log.splitlines()[-1]
+
+
+def test_a_second_daemon_is_refused(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        first, log = one.process, one.folder / "log"
+        shutil.copy(log, tmp_path / "log-of-the-first")
+        status, line = ended(one)
+        assert status == 4
+        assert line.startswith("logdird: socket-in-use: ")
+        # By another socket it meets the owner locks.
+        one.configure("".replace("s.sock", ""))
+        other = one.config.with_name("b2.yaml")
+        other.write_text(one.config.read_text().replace("s.sock", "s2.sock").replace("state\n", "state2\n"))
+        one.config = other
+        status, line = ended(one)
+        assert status == 4
+        assert line.startswith("logdird: work-root-owned: ")
+        one.process = first
+        assert one.state() == "RUNNING"
+
+
+def test_a_log_dir_without_a_work_root_is_refused(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        shutil.rmtree(f"{one.log_dirs[1]}.logdird")
+        status, line = ended(one)
+        assert status == 4
+        assert "no-work-root" in line
+        assert "logdirctl init" in line
+
+
+def test_a_configuration_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        one.configure("sokcet: x\n")
+        status, line = ended(one)
+        assert (status, "did you mean socket?" in line) == (2, True)
+
+
+def test_check_config_says_ok_or_everything_that_is_wrong(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    with daemon(tmp_path, is_started=False) as one:
+        command = [sys.executable, "-c", CODE, "--config", str(one.config), "--check-config"]
+        done = subprocess.run(command, cwd=HOME, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"OK: {one.config}: node 1, log dirs {one.log_dirs[0]}")
+        one.configure("x: 1\ny: 2\n")
+        done = subprocess.run(command, cwd=HOME, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 2
+
+
+def test_sigterm_ends_it_in_order(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        assert one.stop() == 0
+        assert [e["state"] for e in one.events() if e["event"] == "state"][-2:] == [
+            "PENDING_CONTROLLED_SHUTDOWN",
+            "SHUTTING_DOWN",
+        ]
+        assert not Path(one.socket).exists()
+        assert ctl("staged", "ls", "--server-properties", one.server_properties).status == 0
+
+
+def test_a_disk_that_is_gone_does_not_keep_the_others_from_being_served(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        one.log_dirs[1].rename(tmp_path / "away")
+        one.start()
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        states = {Path(disk.log_dir).name: disk.state.value for disk in one.status().log_dirs}
+        assert states == {"d1": "online", "d2": "offline"}
+        assert any(problem.path == str(one.log_dirs[1]) for problem in one.status().waiting)
+
+
+def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        one.configure("delete.topic.delay.ms: 2d\n")
+        assert one.process is not None
+        one.process.send_signal(signal.SIGHUP)
+        until("it is read", lambda: "config.reloaded" in one.log)
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        assert (one.status().next_due_ms or 0) > time.time() * 1000 + 24 * 60 * 60 * 1000
+
+
+def test_a_configuration_that_does_not_fit_is_not_taken(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        one.configure("delete.topic.delay.ms: soon\nx: 1\n")
+        assert one.process is not None
+        one.process.send_signal(signal.SIGHUP)
+        until("it is refused", lambda: one.log.count("config.refused") == 2)
+        assert len(one.status().waiting) == 2
+        one.configure("socket: elsewhere\n".replace("socket", "capture.exclude: []\n#"))
+        one.process.send_signal(signal.SIGHUP)
+        until("the former problems are gone", lambda: one.status().waiting == ())
+        assert one.state() == "RUNNING"
+
+
+def test_what_is_due_is_purged_on_time_and_not_before(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="delete.topic.delay.ms: 3s\nsweep.interval.ms: 500\n") as one:
+        gone = one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        at_ms = one.status().next_due_ms
+        assert at_ms is not None
+        one.remove(gone)
+        while time.time() * 1000 < at_ms - 200:
+            assert len(one.staged()) == 1
+            time.sleep(0.05)
+        until("it is purged", lambda: one.staged() == [])
+        until("it is counted", lambda: one.status().purged == 1)
+        assert [event["event"] for event in one.events()].count("purged") == 1
+
+
+def test_a_deadline_goes_on_over_a_restart(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="delete.topic.delay.ms: 4s\nsweep.interval.ms: 500\n") as one:
+        one.remove(one.delete(one.make())) if False else one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        at_ms = one.status().next_due_ms
+        one.stop(signal.SIGKILL)
+        one.start()
+        until("it is seen", lambda: one.status().next_due_ms is not None or one.staged() == [])
+        until("it is purged", lambda: one.staged() == [])
+        assert at_ms is not None
+        assert time.time() * 1000 >= at_ms
+
+
+def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        (worker, *_) = [p for p in one.children() if b"worker.child" in Path(f"/proc/{p}/cmdline").read_bytes()]
+        os.kill(worker, signal.SIGKILL)
+        until("the broker is opened again", lambda: "broker.reopened" in one.log)
+        one.delete(one.make())
+        one.delete(one.make(number=1, disk=1))
+        until("both are captured", lambda: one.status().captured == 2)
+        assert [disk.state.value for disk in one.status().log_dirs] == ["online", "online"]
+
+
+def test_a_broker_whose_configuration_changed_is_opened_again(tmp_path: Path) -> None:
+    with daemon(tmp_path, disks=3, more="sweep.interval.ms: 500\n") as one:
+        text = one.server_properties.read_text().replace(f",{one.log_dirs[2]}", "")
+        one.server_properties.write_text(text)
+        until("two log dirs are left", lambda: len(one.status().log_dirs) == 2)
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+
+
+def test_the_command_is_found_by_its_name() -> None:
+    process = launch("status", "--help")
+    out, _ = process.communicate(timeout=60)
+    assert b"--watch" in out

@@ -59,8 +59,6 @@ class DaemonConfig:
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     capture_exclude: tuple[str, ...] = ()
     """Topic globs whose deletions are not captured."""
-    auto_while_stopped: bool = False
-    """Whether work on a stopped broker may begin without an operator."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     sweep_ms: int = DEFAULT_SWEEP_MS
     purge_bytes_per_second: int = BYTES_PER_SECOND
@@ -97,7 +95,6 @@ KEYS: Final = (
     Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), f"how long a staged replica stays; alias {_ALIAS}"),
     Key("topics", "mapping", "-", "none", f"topic glob to a mapping with {SETTING}; the longest that matches counts"),
     Key("capture.exclude", "list of globs", "-", "none", "topics whose deletions are not captured"),
-    Key("auto.while.stopped", "true or false", "-", "false", "whether work on a stopped broker begins by itself"),
     Key("disk.timeout.ms", "whole number", "ms", str(DEFAULT_PATIENCE_MS), "when a log dir without answer is SUSPECT"),
     Key("sweep.interval.ms", "whole number", "ms", str(DEFAULT_SWEEP_MS), "time between two looks for deletions"),
     Key("purge.bytes.per.second", "whole number", "bytes/s", str(BYTES_PER_SECOND), "purge rate per disk; 0: no limit"),
@@ -161,7 +158,6 @@ def parse(data: bytes, path: str) -> DaemonConfig:
         socket=socket,
         delays=_delays(reader, values),
         capture_exclude=reader.take(values, "capture.exclude", reader.globs, ()),
-        auto_while_stopped=reader.take(values, "auto.while.stopped", reader.flag, False),
         disk_timeout_ms=reader.take(values, "disk.timeout.ms", reader.number(100, 24 * 60 * 60 * 1000), 10 * 1000),
         sweep_ms=reader.take(values, "sweep.interval.ms", reader.number(500, 60 * 1000), DEFAULT_SWEEP_MS),
         purge_bytes_per_second=reader.take(
@@ -234,11 +230,6 @@ class _Reader:
         if not isinstance(value, str) or not value or not value.isprintable():
             raise _DoesNotFitError("a path")
         return os.path.normpath(os.path.join(os.path.dirname(self.file), value))
-
-    def flag(self, value: object, key: str) -> bool:
-        if not isinstance(value, bool):
-            raise _DoesNotFitError("true or false")
-        return value
 
     def globs(self, value: object, key: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):

@@ -12,6 +12,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -49,6 +50,7 @@ class Session:
         Raises:
             ConfigError: the broker's configuration is invalid.
             NoWorkRootError: a log dir has no work root.
+            NoPermissionError: this process does not run as the owner of a log dir.
             WorkRootOwnedError: another logdird process works there.
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
@@ -66,6 +68,11 @@ class Session:
                     raise
                 failed[log_dir] = error.problem()
                 continue
+            except BaseException:
+                stack.close()
+                raise
+            try:
+                _require_owner(broker)
             except BaseException:
                 stack.close()
                 raise
@@ -124,6 +131,19 @@ class Session:
         """
         self.broker.require_unchanged()
         self.broker.require_owned()
+
+
+def _require_owner(broker: OpenBroker) -> None:
+    """Return if this process runs as the owner of every log dir: only the owner may link and lease a broker's files."""
+    uid = os.geteuid()
+    for root in broker.roots:
+        if root.open_dir.owner.uid != uid:
+            raise NoPermissionError(
+                root.open_dir.log_dir,
+                expected=f"a log dir of user {uid}, as which logdird runs",
+                found=f"one of user {root.open_dir.owner.uid}",
+                fix="run logdird as the owner of the log dirs; all of them have the same",
+            )
 
 
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:

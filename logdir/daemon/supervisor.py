@@ -37,7 +37,10 @@ from logdir.errors import ConfigError, LogDirError, Problem, StateError
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
-"""Time between two attempts to open the broker again."""
+"""Time between two attempts to open a broker that cannot be opened."""
+_FIRST_WAIT_MS: Final = 1000
+_LONGEST_WAIT_MS: Final = 60 * 1000
+"""Time between two times that the broker is opened again: it doubles while a log dir keeps failing."""
 
 
 class Timer(Protocol):
@@ -100,6 +103,9 @@ class Supervisor:
         self._is_stopping = False
         self._status: StatusResult | None = None
         self._is_reload_due = False
+        self._opened_ms = 0
+        self._wait_ms = 0
+        """How long a session lasts at least before the broker is opened again."""
         self.reload_problems: tuple[Problem, ...] = ()
         """Why the configuration file was not taken when it was read again."""
         self._problem: Problem | None = None
@@ -226,35 +232,49 @@ class Supervisor:
 
     def _serve_once(self) -> bool:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
+        session: Session | None = None
         try:
             session = Session.open(self.config)
+            self._note_opening()
+            work = Work(session, self)
+            work.begin()
+            self._status = work.status()
         except (LogDirError, OSError) as error:
+            if session is not None:
+                session.close()
             if not self.started.done():
                 self.started.set_exception(error)
                 self.stop()
                 return False
-            self._problem = error.problem() if isinstance(error, LogDirError) else _of_os(self.config, error)
+            self._problem = _problem_of(self.config, error)
             LOG.error("broker.not-opened %s", self._problem.line())
             return False
         self._problem = None
-        try:
-            if self._state is DaemonState.STARTING:
-                with self._lock:
-                    self._move(Event.OPENED)
-            work = Work(session, self)
-            work.begin()
+        with self._lock:
             if self._state is DaemonState.RECOVERY:
-                with self._lock:
-                    self._move(Event.LISTED)
-            if not self.started.done():
-                self.started.set_result(None)
-            self._serve(work)
+                self._move(Event.LISTED)
+        if not self.started.done():
+            self.started.set_result(None)
+        try:
+            is_well = self._serve(work)
         finally:
             session.close()
+        if not is_well:
+            self._wait(_FIRST_WAIT_MS)
         return True
 
-    def _serve(self, work: Work) -> None:
-        """Do one thing after the other, the most urgent first."""
+    def _note_opening(self) -> None:
+        """Lengthen the time until the broker is opened once more, if it was opened not long ago."""
+        now_ms = clock.monotonic_ms()
+        is_calm = now_ms - self._opened_ms > 2 * _LONGEST_WAIT_MS
+        self._wait_ms = 0 if is_calm else min(max(_FIRST_WAIT_MS, 2 * self._wait_ms), _LONGEST_WAIT_MS)
+        self._opened_ms = now_ms
+        with self._lock:
+            if self._state is DaemonState.STARTING:
+                self._move(Event.OPENED)
+
+    def _serve(self, work: Work) -> bool:
+        """Do one thing after the other, the most urgent first; return ``False`` if one of them failed as a whole."""
         while not self._is_stopping:
             try:
                 if self._take("_is_rescan_due"):
@@ -270,17 +290,18 @@ class Supervisor:
                     continue
                 self._status = work.status()
             except StoppingError:
-                return
+                return True
             except (LogDirError, OSError) as error:
-                problem = error.problem() if isinstance(error, LogDirError) else _of_os(self.config, error)
+                problem = _problem_of(self.config, error)
                 LOG.error("work.failed %s", problem.line())
                 self.history.add("failed", problem=problem.line())
-                return  # The broker is opened again, and looked at from the beginning.
+                return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
-                return
-            if work.is_worn():
+                return True
+            if clock.monotonic_ms() - self._opened_ms >= self._wait_ms and work.is_worn():
                 LOG.warning("broker.reopened %s", self.config.server_properties)
-                return
+                return True
+        return True
 
     def _take(self, flag: str) -> bool:
         with self._lock:
@@ -344,6 +365,8 @@ def _stopping() -> StoppingError:
     return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
 
 
-def _of_os(config: DaemonConfig, error: OSError) -> Problem:
+def _problem_of(config: DaemonConfig, error: LogDirError | OSError) -> Problem:
+    if isinstance(error, LogDirError):
+        return error.problem()
     path = config.server_properties if error.filename is None else os.fsdecode(error.filename)
     return Problem("io-error", path, "a call that succeeds", error.strerror or str(error), "check the kernel log")

@@ -8,6 +8,8 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
 from tests.tools.ctl import HOME, ctl, launch
 
@@ -45,6 +47,16 @@ def test_a_log_dir_without_a_work_root_is_refused(tmp_path: Path) -> None:
         assert status == 4
         assert "no-work-root" in line
         assert "logdirctl init" in line
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a log dir to another user")
+def test_a_log_dir_of_another_user_is_refused(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        os.chown(one.log_dirs[1], 4242, 4242)
+        status, line = ended(one)
+        assert status == 4
+        assert f"no-permission: {one.log_dirs[1]}: expected a log dir of user 0, as which logdird runs" in line
+        assert "found one of user 4242" in line
 
 
 def test_a_configuration_that_does_not_fit_is_refused(tmp_path: Path) -> None:

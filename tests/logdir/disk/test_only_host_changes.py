@@ -57,6 +57,8 @@ MODULES = frozenset({"shutil", "tempfile", "ctypes", "mmap", "fileinput", "sqlit
 OF_PATHS = frozenset({"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rmdir"})
 WRITERS = {
     "logdir/disk/kernel/atomic_directory.py": "exports, outside all log dirs: it refuses to write into one",
+    "logdir/daemon/history.py": "history.jsonl in the state directory, for people: nothing is decided by it",
+    "logdir/daemon/process.py": "makes the state directory and the folder of the socket, on no disk of the broker",
     "logdir/service/inventory_files.py": "the inventory file, wherever the operator wants it",
     "migrate/plan/publish.py": "plans and reports, wherever the operator wants them",
     "migrate/source/snapshot.py": "hands inventories to the writer of inventories",

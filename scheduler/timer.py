@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
@@ -57,8 +59,9 @@ class Timer:
             self._scheduler.add_job(
                 self._enqueue[job], DateTrigger(at, timezone=UTC), id=job.value, replace_existing=True
             )
-        elif self._scheduler.get_job(job.value) is not None:
-            self._scheduler.remove_job(job.value)
+        else:
+            with suppress(JobLookupError):  # It has run, or was never set.
+                self._scheduler.remove_job(job.value)
 
     def stop(self) -> None:
         """Stop the thread; a second call does nothing."""

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TextIO
 
-from logdir.daemon.config import read_config
+from logdir.daemon.config import broker_of, read_config
 from logdir.daemon.process import DaemonProcess, log_to_stderr
 from logdir.errors import LogDirError
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
@@ -37,7 +37,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     arguments = build_parser().parse_args(argv)
     try:
         config = read_config(arguments.config)
-        broker = config.broker_request().config()
+        broker = broker_of(config)
         if arguments.check_config:
             stdout.write(f"OK: {config.file}: node {broker.node_id}, log dirs {', '.join(broker.log_dirs)}\n")
             return Exit.DONE

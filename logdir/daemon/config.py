@@ -25,6 +25,8 @@ from logdir.formats.kafka import java_properties
 from logdir.formats.strict_yaml import load_document
 from logdir.java_number import parse_java_int
 from logdir.observe.named_file import read_named
+from logdir.paths import BESIDE
+from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.suggestion import did_you_mean
 from logdir.worker.remote import DEFAULT_PATIENCE_MS
@@ -59,6 +61,8 @@ class DaemonConfig:
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     capture_exclude: tuple[str, ...] = ()
     """Topic globs whose deletions are not captured."""
+    auto_while_stopped: bool = False
+    """Whether captures and purges go on while the broker is stopped (law 4)."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     sweep_ms: int = DEFAULT_SWEEP_MS
     purge_bytes_per_second: int = BYTES_PER_SECOND
@@ -95,6 +99,13 @@ KEYS: Final = (
     Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), f"how long a staged replica stays; alias {_ALIAS}"),
     Key("topics", "mapping", "-", "none", f"topic glob to a mapping with {SETTING}; the longest that matches counts"),
     Key("capture.exclude", "list of globs", "-", "none", "topics whose deletions are not captured"),
+    Key(
+        "auto.while.stopped",
+        "true or false",
+        "-",
+        "false",
+        "whether it captures and purges while the broker is stopped",
+    ),
     Key("disk.timeout.ms", "whole number", "ms", str(DEFAULT_PATIENCE_MS), "when a log dir without answer is SUSPECT"),
     Key("sweep.interval.ms", "whole number", "ms", str(DEFAULT_SWEEP_MS), "time between two looks for deletions"),
     Key("purge.bytes.per.second", "whole number", "bytes/s", str(BYTES_PER_SECOND), "purge rate per disk; 0: no limit"),
@@ -112,6 +123,27 @@ def read_config(path: str) -> DaemonConfig:
         ConfigError: it cannot be read, or does not fit; all problems at once.
     """
     return parse(read_named(path, _MAX_BYTES, "a configuration of logdird to read"), os.path.abspath(path))
+
+
+def broker_of(config: DaemonConfig) -> BrokerConfig:
+    """Return the broker of a configuration.
+
+    Raises:
+        ConfigError: its own configuration cannot be read or is invalid, or state directory or socket lie in a log dir
+            or a work root, where a sub-directory stops a stock broker.
+    """
+    broker = config.broker_request().config()
+    problems = [
+        Problem(
+            _SLUG, f"{config.file}: {key}", "a path outside every log dir and work root", path, "name another place"
+        )
+        for key, path in (("state.dir", config.state_dir), ("socket", config.socket))
+        for top in (place for log_dir in broker.log_dirs for place in (log_dir, f"{log_dir}{BESIDE}"))
+        if f"{path}/".startswith(f"{top}/")
+    ]
+    if problems:
+        raise ConfigError(tuple(problems))
+    return broker
 
 
 def delete_delay_ms(server_properties: str) -> int | None:
@@ -158,6 +190,7 @@ def parse(data: bytes, path: str) -> DaemonConfig:
         socket=socket,
         delays=_delays(reader, values),
         capture_exclude=reader.take(values, "capture.exclude", reader.globs, ()),
+        auto_while_stopped=reader.take(values, "auto.while.stopped", reader.flag, False),
         disk_timeout_ms=reader.take(values, "disk.timeout.ms", reader.number(100, 24 * 60 * 60 * 1000), 10 * 1000),
         sweep_ms=reader.take(values, "sweep.interval.ms", reader.number(500, 60 * 1000), DEFAULT_SWEEP_MS),
         purge_bytes_per_second=reader.take(
@@ -230,6 +263,11 @@ class _Reader:
         if not isinstance(value, str) or not value or not value.isprintable():
             raise _DoesNotFitError("a path")
         return os.path.normpath(os.path.join(os.path.dirname(self.file), value))
+
+    def flag(self, value: object, key: str) -> bool:
+        if not isinstance(value, bool):
+            raise _DoesNotFitError("true or false")
+        return value
 
     def globs(self, value: object, key: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):

@@ -18,6 +18,7 @@ import io
 import json
 import logging
 import os
+import select
 import socket
 import struct
 import threading
@@ -49,6 +50,8 @@ MOST_CLIENTS: Final = 64
 DEADLINE_MS: Final = 10 * 1000
 """How long a client may take to send its request, and to take its answer."""
 _MOST_LINE: Final = 1 << 16
+_LEFT_MS: Final = 200
+"""How often a waiting request looks whether its client is still there."""
 _MODE: Final = 0o660
 _PEER = struct.Struct("3i")
 
@@ -160,6 +163,9 @@ def _remove_stale(path: str) -> None:
         except FileNotFoundError:
             return
         except ConnectionRefusedError:
+            # A file of another kind refuses a connection, too.
+            if not Path(path).is_socket():
+                raise _unusable(path, "no socket") from None
             Path(path).unlink()
             return
         except OSError as error:
@@ -236,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
             def work(work: Work) -> tuple[Ran, tuple[str, ...]]:
                 return work.run(spec, request, is_applied=is_applied)
 
-            ran, warnings = self.server.supervisor.submit(name, work).result()
+            ran, warnings = self._awaited(self.server.supervisor.submit(name, work))
         except StoppingError as error:
             problem = error.problem()
             self._send(503, _envelope(name, Exit.REFUSED, (problem,), {}))
@@ -253,6 +259,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         answer = _envelope(name, ran.exit, ran.problems, to_json(ran.result))
         self._send(200, answer | {"lines": list(ran.lines), "warnings": list(warnings)})
+
+    def _awaited(self, answer: Any) -> Any:
+        """Wait for an answer; a request whose client has left before its turn is not begun.
+
+        Raises:
+            StoppingError: the client has left, or the daemon ends.
+        """
+        poll = select.poll()
+        poll.register(self.connection.fileno(), 0)  # POLLHUP is always reported.
+        while not answer.done():
+            if poll.poll(_LEFT_MS) and answer.cancel():
+                raise StoppingError("request", expected="a client that waits", found="one that has left")
+            with suppress(TimeoutError):
+                answer.exception(0.05)
+        return answer.result()
 
     def _refuse(self, status: int, slug: str, path: str, expected: str, found: str, fix: str = "") -> None:
         problem = Problem(slug, printable(path)[:200], expected, printable(found)[:200], fix)

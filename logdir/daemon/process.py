@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from logdir.daemon.config import DaemonConfig, delete_delay_ms, read_config
+from logdir.daemon.config import DaemonConfig, broker_of, delete_delay_ms, read_config
 from logdir.daemon.control import Control
 from logdir.daemon.history import History
 from logdir.daemon.log import JsonFormatter
@@ -65,8 +65,10 @@ class DaemonProcess:
         Raises:
             LogDirError: the state directory or the folder of the socket cannot be made.
         """
+        broker_of(config)
         self.wake = threading.Event()
         self.is_stop_asked = self.is_reload_asked = False
+        self.watches: Watches | None = None
         self.notifier = Notifier()
         _make_directories(config)
         self.supervisor = Supervisor(config, version=version, history=History(config.state_dir))
@@ -82,14 +84,13 @@ class DaemonProcess:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
         control = Control(self.supervisor)
-        watches: Watches | None = None
         try:
             control.start()
+            self.timer.start()
+            self._set_sweep(self.supervisor.config)
             self.supervisor.start()
             self._wait_for_start()
-            watches = self._watch()
-            self.timer.start()
-            self._set_sweep()
+            self._watch()
             self.notifier.send("READY=1", f"STATUS={self.supervisor.state.name}")
             self._loop()
         finally:
@@ -97,14 +98,15 @@ class DaemonProcess:
             with suppress(LogDirError):
                 self.supervisor.stop()
             self.timer.stop()
-            if watches is not None:
-                watches.stop()
+            if self.watches is not None:
+                self.watches.stop()
             control.stop()
             self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _TICK_S)
 
     def _wait_for_start(self) -> None:
         while not self.supervisor.started.done() and not self.is_stop_asked:
             self.wake.wait(0.05)
+            self.wake.clear()
         if self.supervisor.started.done():
             self.supervisor.started.result()
 
@@ -125,9 +127,10 @@ class DaemonProcess:
         self.notifier.send("RELOADING=1")
         try:
             config = read_config(self.supervisor.config.file)
-            config.broker_request().config()
+            broker_of(config)
+            self._set_sweep(config)
             self.supervisor.reload(config)
-            self._set_sweep()
+            self._watch()
             LOG.info("config.reloaded file=%s", config.file)
         except LogDirError as error:
             for problem in problems_of(error):
@@ -135,14 +138,17 @@ class DaemonProcess:
             self.supervisor.refuse_reload(problems_of(error))
         self.notifier.send("READY=1")
 
-    def _watch(self) -> Watches:
-        log_dirs = self.supervisor.config.broker_request().config().log_dirs
-        watches = Watches(log_dirs, self.supervisor.sweep)
-        watches.start()
-        return watches
+    def _watch(self) -> None:
+        """Watch the configured log dirs; watches of others end."""
+        log_dirs = broker_of(self.supervisor.config).log_dirs
+        if self.watches is not None:
+            if self.watches.log_dirs == log_dirs:
+                return
+            self.watches.stop()
+        self.watches = Watches(log_dirs, self.supervisor.sweep)
+        self.watches.start()
 
-    def _set_sweep(self) -> None:
-        config = self.supervisor.config
+    def _set_sweep(self, config: DaemonConfig) -> None:
         self.timer.set_sweep(config.sweep_ms, delete_delay_ms(config.server_properties))
 
     def _signalled(self, number: int, frame: object) -> None:

@@ -16,13 +16,28 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig
 from logdir.daemon.state import LogDirState
-from logdir.errors import LogDirError, LogDirOfflineError, NoPermissionError, Problem, ReadOnlyDiskError
+from logdir.disk.record import heartbeat
+from logdir.errors import (
+    ConfigError,
+    DiskFullError,
+    LockHeldError,
+    LogDirError,
+    LogDirOfflineError,
+    LogDirSuspectError,
+    NoPermissionError,
+    Problem,
+    ReadOnlyDiskError,
+)
 from logdir.observe.facts import LogDirFacts
+from logdir.paths import HEARTBEAT
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.quarantine import keep_in_mind
 from logdir.worker.look import NOTHING
 from logdir.worker.remote import RemotePort
 
@@ -38,14 +53,25 @@ class Session:
     broker: OpenBroker
     failed: dict[str, Problem]
     """Log dirs that could not be opened, and why."""
-    leavers: Leavers = field(default_factory=Leavers)
+    quarantined: dict[str, Problem]
+    """Log dirs that failed since the daemon started, and why; outlives the session."""
+    leavers: Leavers
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def open(cls, config: DaemonConfig) -> Session:
+    def open(
+        cls, config: DaemonConfig, *, quarantined: dict[str, Problem], leavers: Leavers, is_first: bool = True
+    ) -> Session:
         """Open every log dir of the broker that can be opened.
+
+        Args:
+            config: The configuration.
+            quarantined: Log dirs that failed since the daemon started, which may not be changed; added to later.
+            leavers: What is known of directories that a broker is removing.
+            is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
+                anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
         Raises:
             ConfigError: the broker's configuration is invalid.
@@ -60,26 +86,62 @@ class Session:
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
             try:
-                broker = stack.enter_context(opened(request, changes=True, needs_all=False))
-            except (LogDirOfflineError, ReadOnlyDiskError) as error:
+                broker = stack.enter_context(opened(request, changes=True, needs_all=False, is_all_skippable=True))
+                _require_owner(broker)
+            except LogDirError as error:
                 stack.close()
                 log_dir = _log_dir_of(error, request.config().log_dirs, failed)
-                if log_dir is None or isinstance(error, NoPermissionError):
+                if log_dir is None or not _is_its_own(error, is_first=is_first):
                     raise
                 failed[log_dir] = error.problem()
                 continue
             except BaseException:
                 stack.close()
                 raise
-            try:
-                _require_owner(broker)
-            except BaseException:
-                stack.close()
-                raise
             for port in broker.ports.ports:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
-            return cls(config=config, broker=broker, failed=failed, _stack=stack)
+            broker.quarantined.update(quarantined)
+            leavers.mtimes.clear()
+            leavers.names.clear()
+            return cls(
+                config=config, broker=broker, failed=failed, quarantined=quarantined, leavers=leavers, _stack=stack
+            )
+
+    def quarantine(self, log_dir: str, problem: Problem) -> None:
+        """Change nothing more on a log dir until the daemon is started again."""
+        self.quarantined.setdefault(log_dir, problem)
+        self.broker.quarantined.setdefault(log_dir, problem)
+
+    def note_failed_syncs(self) -> None:
+        """Quarantine the disks on which a sync failed, and record that for later processes at once."""
+        broker = self.broker
+        sick = keep_in_mind(broker.ports.failed_syncs(), broker.open_dirs, broker.quarantined)
+        for log_dir, problem in sick.items():
+            self.quarantine(log_dir, problem)
+
+    def beat(self, now: Instant) -> None:
+        """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined."""
+        for open_dir in self.broker.changeable:
+            path = f"{open_dir.work.path}/{HEARTBEAT}"
+            try:
+                with map_os_errors(open_dir.log_dir):
+                    is_lost = heartbeat.beat(open_dir, now) is None
+            except DiskFullError:
+                continue  # An old heartbeat only makes deadlines later.
+            except LogDirSuspectError as error:
+                self.broker.ports.note(error)
+                continue
+            except LogDirError as error:
+                self.quarantine(open_dir.log_dir, error.problem())
+                continue
+            fix = "run logdirctl init to recreate it: nothing on its disk is purged before"
+            lost = Problem("heartbeat-lost", path, "a heartbeat", "no file that can be read", fix)
+            if is_lost and lost not in self.broker.notes:
+                self.broker.notes.append(lost)
+            elif not is_lost and lost in self.broker.notes:
+                self.broker.notes.remove(lost)
+        self.note_failed_syncs()
 
     def close(self) -> None:
         """Release every lock and end every worker; a second call does nothing."""
@@ -144,6 +206,15 @@ def _require_owner(broker: OpenBroker) -> None:
                 found=f"one of user {root.open_dir.owner.uid}",
                 fix="run logdird as the owner of the log dirs; all of them have the same",
             )
+
+
+def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:
+    """Whether a log dir is left out for an error, and the others go on."""
+    if isinstance(error, ConfigError | LockHeldError):
+        return False
+    if is_first:
+        return isinstance(error, LogDirOfflineError | ReadOnlyDiskError) and not isinstance(error, NoPermissionError)
+    return True
 
 
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:

@@ -33,7 +33,8 @@ from logdir.daemon.session import Session
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
 from logdir.daemon.work import Work
-from logdir.errors import ConfigError, LogDirError, Problem, StateError
+from logdir.errors import ConfigError, LogDirError, Problem, RefusedError, StateError
+from logdir.service.batch.auto_capture import Leavers
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -103,6 +104,8 @@ class Supervisor:
         self._is_stopping = False
         self._status: StatusResult | None = None
         self._is_reload_due = False
+        self._quarantined: dict[str, Problem] = {}
+        self._leavers = Leavers()
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -234,7 +237,9 @@ class Supervisor:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
         session: Session | None = None
         try:
-            session = Session.open(self.config)
+            session = Session.open(
+                self.config, quarantined=self._quarantined, leavers=self._leavers, is_first=not self.started.done()
+            )
             self._note_opening()
             work = Work(session, self)
             work.begin()
@@ -248,6 +253,7 @@ class Supervisor:
                 return False
             self._problem = _problem_of(self.config, error)
             LOG.error("broker.not-opened %s", self._problem.line())
+            self._refuse_all(self._problem)
             return False
         self._problem = None
         with self._lock:
@@ -260,8 +266,14 @@ class Supervisor:
         finally:
             session.close()
         if not is_well:
-            self._wait(_FIRST_WAIT_MS)
+            self._wait(max(_FIRST_WAIT_MS, self._wait_ms))
         return True
+
+    def _refuse_all(self, problem: Problem) -> None:
+        """Answer every request that waits: the log dirs are not open, and nobody knows for how long."""
+        while (request := self._next()) is not None:
+            if request.answer.set_running_or_notify_cancel():
+                request.answer.set_exception(RefusedError.of(problem))
 
     def _note_opening(self) -> None:
         """Lengthen the time until the broker is opened once more, if it was opened not long ago."""
@@ -292,7 +304,7 @@ class Supervisor:
             except StoppingError:
                 return True
             except (LogDirError, OSError) as error:
-                problem = _problem_of(self.config, error)
+                problem = self._problem = _problem_of(self.config, error)
                 LOG.error("work.failed %s", problem.line())
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.

@@ -33,10 +33,10 @@ class Watches:
             log_dirs: Paths as configured.
             hint: Called from the thread of the watches; returns at once.
         """
-        self._log_dirs = tuple(log_dirs)
+        self.log_dirs = tuple(log_dirs)
         self._hint = hint
         self._watches: dict[str, Watch] = {}
-        self._next_ms = dict.fromkeys(self._log_dirs, 0)
+        self._next_ms = dict.fromkeys(self.log_dirs, 0)
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
         self.failed: dict[str, str] = {}
@@ -68,7 +68,7 @@ class Watches:
 
     def _start_missing(self) -> None:
         now_ms = clock.monotonic_ms()
-        for log_dir in self._log_dirs:
+        for log_dir in self.log_dirs:
             if log_dir in self._watches or now_ms < self._next_ms[log_dir]:
                 continue
             self._next_ms[log_dir] = now_ms + _AGAIN_MS

@@ -10,13 +10,14 @@ Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.history import History
 from logdir.daemon.session import Session
-from logdir.daemon.state import DaemonState
+from logdir.daemon.state import DaemonState, LogDirState
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, event_status, log_dir_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.capture import LEAST_FREE_PERCENT
@@ -30,10 +31,13 @@ from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.text import utc
+from logdir.worker.operations import PurgePausedError
 
 LOG: Final = logging.getLogger("logdir.daemon")
 BEAT_MS: Final = 60 * 1000
 """Time between two heartbeats."""
+_PURGE_STEP_MS: Final = 1000
+"""Longest time that a purge keeps a log dir busy: a capture may be waiting."""
 _ASK_AGAIN_MS: Final = 10 * 60 * 1000
 """When what is due, and was kept by the recheck, is asked about again."""
 
@@ -81,16 +85,20 @@ class _Between:
 
 
 class _Logged:
-    """A reporter of a request under Kafka's locks: warnings are logged, and kept for the answer."""
+    """A reporter of a request: warnings are logged, and kept for the answer; captures come between its steps."""
 
-    def __init__(self) -> None:
+    def __init__(self, between: Callable[[], None] | None) -> None:
+        """Begin; ``between``: called between two steps of a request that holds no lock of Kafka."""
         self.lines: list[str] = []
+        self._between = between
 
     def begin(self, what: str, total: int) -> None:
         """Do nothing."""
 
     def advance(self, count: int) -> None:
-        """Do nothing."""
+        """Capture what is urgent. Raises ``StoppingError``."""
+        if self._between is not None:
+            self._between()
 
     def end(self) -> None:
         """Do nothing."""
@@ -110,6 +118,8 @@ class Work:
         self.supervisor = supervisor
         config = session.config
         self.policy = CapturePolicy(delays=config.delays, excluded=config.capture_exclude)
+        self.is_automatic = False
+        """Whether captures and purges are done unasked: a broker runs, or the configuration allows it."""
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
         self._beaten_ms: int | None = None
@@ -132,11 +142,15 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         self.session.require_same()
+        self.is_automatic = self.session.config.auto_while_stopped or self.session.is_running() is True
         self.capture()
         self._beat()
-        deadlines = [one.next_due_ms for one in self.log_dirs() if one.next_due_ms is not None]
-        due_ms = min(deadlines, default=None)
+        log_dirs = self.log_dirs()
+        deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         now_ms = clock.now_ms()
+        if any(one.purging and one.state is LogDirState.ONLINE for one in log_dirs):
+            deadlines.append(now_ms)  # A removal that was interrupted goes on.
+        due_ms = min(deadlines, default=None)
         if due_ms is not None and due_ms <= now_ms:
             due_ms = max(now_ms, self._asked_again_ms)
         if due_ms != self._next_due_ms:
@@ -155,6 +169,8 @@ class Work:
     def capture(self) -> None:
         """Capture what is new since the last call."""
         session = self.session
+        if not self.is_automatic:
+            return  # Law 4: on a stopped broker nothing is done by itself.
         found = capture_new(session.broker, session.leavers, self.policy)
         counters = self.supervisor.counters
         counters.missed += session.leavers.missed
@@ -163,6 +179,7 @@ class Work:
             if session.leavers.has_changed:
                 session.list()
             return
+        session.note_failed_syncs()
         session.list()
         deadlines = {
             (one.log_dir, one.path): one.marker for facts in session.facts for one in facts.staged if one.marker
@@ -211,17 +228,25 @@ class Work:
             StoppingError: the daemon ends.
             LogDirError: the broker has to be opened again.
         """
-        if self._next_due_ms is None or self._next_due_ms > clock.now_ms():
+        is_due = self._next_due_ms is not None and self._next_due_ms <= clock.now_ms()
+        if not is_due or not self.is_automatic:
             return
         broker = self.session.broker
-        request = PurgeRequest(source=SourceRequest(), bytes_per_second=self.session.config.purge_bytes_per_second)
-        broker.beat(read_instant())
+        request = PurgeRequest(
+            source=SourceRequest(),
+            bytes_per_second=self.session.config.purge_bytes_per_second,
+            budget_ms=_PURGE_STEP_MS,
+        )
+        self.session.beat(read_instant())
         shown = purge.plan(broker, request)
         self._asked_again_ms = clock.now_ms() + _ASK_AGAIN_MS
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:
             items, problems = purge.apply(broker, shown, _Between(self))
             self._purged(items, problems)
+            if any(item.problem is not None and item.problem.slug == PurgePausedError.code for item in items):
+                self._asked_again_ms = 0
+        self.session.note_failed_syncs()
         self.session.list()
         self.supervisor.sweep()
 
@@ -240,8 +265,9 @@ class Work:
         Raises:
             LogDirError: as the use case.
         """
-        reporter = _Logged()
         session = self.session
+        between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
+        reporter = _Logged(between)
         try:
             session.require_same()
             ran = run(spec, session.broker, request, is_applied=is_applied, reporter=reporter)
@@ -249,6 +275,7 @@ class Work:
             notes = session.broker.notes
             notes[:] = dict.fromkeys(notes)
             if is_applied:
+                session.note_failed_syncs()
                 # A marker that was rewritten in its place shows only where its directory is read again.
                 self._read_all()
                 self.supervisor.sweep()
@@ -315,7 +342,7 @@ class Work:
         now_ms = clock.boottime_ms()
         if self._beaten_ms is not None and now_ms - self._beaten_ms < BEAT_MS:
             return
-        self.session.broker.beat(read_instant())
+        self.session.beat(read_instant())
         self._beaten_ms = now_ms
 
     def _beats(self) -> dict[str, Any]:

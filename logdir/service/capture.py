@@ -108,7 +108,8 @@ def apply(broker: OpenBroker, shown: CapturePlanned, reporter: Reporter) -> tupl
         One item per directory, and the problems of disks.
     """
     broker.beat(read_instant())
-    rows, problems = each(broker, calls_of(shown.plan), reporter)
+    calls = [(_row(action), _capturing(action)) for action in shown.plan.actions]
+    rows, problems = each(broker, calls, reporter)
     deadlines = _deadlines(broker)
     rows = [
         replace(row, undo_until_ms=deadlines.get((row.log_dir, row.new_path)))
@@ -175,11 +176,11 @@ def _undone(row: ItemResult) -> ItemResult:
     return replace(row, undo_until_ms=None, detail=detail)
 
 
-def calls_of(plan: CapturePlan) -> list[tuple[ItemResult, Callable[[Port], Outcome]]]:
-    """Return the row and the call of each planned capture."""
-    return [(_row(action), _capturing(action)) for action in plan.actions]
+def row_and_item(action: Capture) -> tuple[ItemResult, CaptureItem]:
+    """Return the planned row of a capture, and the operation on its disk."""
+    return _row(action), CaptureItem(name=action.replica.path, delay_ms=action.delay_ms)
 
 
 def _capturing(action: Capture) -> Callable[[Port], Outcome]:
-    item = CaptureItem(name=action.replica.path, delay_ms=action.delay_ms)
+    _, item = row_and_item(action)
     return lambda port: port.run_at(operations.capture, item)

@@ -24,7 +24,7 @@ from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.paths import DELETING
-from logdir.service.batch.purge_batches import purge_all
+from logdir.service.batch.purge_batches import Rates, purge_all
 from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.cluster.cluster_state import require_source
@@ -50,6 +50,8 @@ class PurgeRequest:
     """With ``is_even_if_early``: include replicas without a deadline."""
     bytes_per_second: int = BYTES_PER_SECOND
     """Rate limit per disk; 0: no limit."""
+    budget_ms: int = 0
+    """Longest time of one step; a replica that takes longer stays claimed. 0: no limit."""
 
     def require_valid(self) -> None:
         """Return if the request is valid.
@@ -195,7 +197,7 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
     for action in shown.plan.actions:
         reporter.warn(f"{action.loses} ({action.why})")
     bytes_per_second = shown.asked.bytes_per_second
-    rates = bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0
+    rates = Rates(bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0, shown.asked.budget_ms)
     going = len(shown.plan.actions)
     planned = list(zip(shown.items[:going], shown.plan.actions, strict=True))
     rows, problems = purge_all(broker, planned, rates, reporter, against=shown.looking.against)

@@ -32,6 +32,7 @@ CALLS: Final = frozenset(
         "logdir.disk.replica.staging:hold",
         "logdir.disk.replica.staging:restore",
         "logdir.worker.operations:capture",
+        "logdir.worker.operations:capture_all",
         "logdir.worker.operations:export_copy",
         "logdir.worker.operations:place_problems",
         "logdir.worker.operations:purge",

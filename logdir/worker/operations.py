@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
+from logdir import clock
 from logdir.decide.staged.purge import ClaimLimit, claim_limit_of
 from logdir.disk.kernel.atomic_directory import require_place
 from logdir.disk.kernel.failure import disk_error
@@ -23,9 +24,19 @@ from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.purge import Listing, claim_all, remove_all
 from logdir.disk.replica.rate_limiter import RateLimiter
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError
+from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError, StateError
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.outside import KeptFree
+from logdir.worker.state import WorkerState
+
+CAPTURED_AT_ONCE: Final = 4
+"""Parallel captures on one log dir: a sync is the disk's time."""
+
+
+class PurgePausedError(StateError):
+    """A removal was stopped between two steps; the replica is still claimed."""
+
+    code: ClassVar[str] = "purge-paused"
 
 
 class PurgeBatch(NamedTuple):
@@ -38,6 +49,8 @@ class PurgeBatch(NamedTuple):
     bytes_per_second: int
     """Rate limit; 0: none."""
     files_per_second: int
+    budget_ms: int = 0
+    """After so long the rest is left claimed; 0: no limit."""
 
     @property
     def room(self) -> ClaimLimit:
@@ -77,8 +90,31 @@ def _purge(open_dir: OpenLogDir, batch: PurgeBatch, outcomes: dict[str, Outcome]
             else:
                 claimed[name] = os.path.basename(outcome.place)
     pace = RateLimiter(batch.bytes_per_second, batch.files_per_second)
-    removed = remove_all(open_dir, tuple(claimed.values()), pace, in_use=in_use, seen=seen, at_once=pace.at_once)
+    throttle = _Budget(pace, clock.monotonic_ms() + batch.budget_ms) if batch.budget_ms else pace
+    removed = remove_all(open_dir, tuple(claimed.values()), throttle, in_use=in_use, seen=seen, at_once=pace.at_once)
     outcomes |= dict(zip(claimed, removed, strict=True))
+
+
+class _Budget:
+    """A rate limit that ends a removal between two of its steps once its time is over."""
+
+    def __init__(self, pace: RateLimiter, until_ms: int) -> None:
+        self._pace, self._until_ms = pace, until_ms
+
+    def __call__(self, freed_bytes: int, files: int) -> None:
+        self._pace(freed_bytes, files)
+        if clock.monotonic_ms() >= self._until_ms:
+            raise PurgePausedError(
+                "purge",
+                expected="a removal that ends within its time",
+                found="more to remove",
+                fix="it is still claimed, and the next purge goes on with it",
+            )
+
+
+def capture_all(opened: WorkerState, items: tuple[CaptureItem, ...]) -> tuple[Outcome, ...]:
+    """Capture directories of one log dir, several at a time, as ``disk.replica.capture.capture``."""
+    return tuple(disk_capture.capture(opened.open_dir, items, read_instant, CAPTURED_AT_ONCE))
 
 
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:

@@ -33,7 +33,7 @@ def daemon_of(broker: Broker) -> Process:
     config = folder / "b1.yaml"
     config.write_text(
         "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n"
-        "disk.timeout.ms: 1000\nsweep.interval.ms: 500\n"
+        "disk.timeout.ms: 1000\nsweep.interval.ms: 500\nauto.while.stopped: true\n"
     )
     return Process(config)
 

@@ -14,21 +14,28 @@ Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from logdir.decide import capture as rule
 from logdir.decide.auto_capture import CapturePolicy, passed_over
-from logdir.decide.capture import CAPTURABLE, plan_capture
-from logdir.errors import LogDirSuspectError, Problem
+from logdir.decide.capture import CAPTURABLE, CapturePlan, plan_capture
+from logdir.disk.kernel.failure import as_disk_error
+from logdir.disk.replica.capture import CaptureItem
+from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.observe.leaving import Leaving, leaving
-from logdir.service.batch.unlocked import each
-from logdir.service.capture import calls_of, rooms_of
+from logdir.service.capture import rooms_of, row_and_item
 from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import SILENT, Reporter
-from logdir.service.report.result import ItemResult, ItemState, refused
+from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.worker.look import Deep
+from logdir.worker.operations import capture_all
+from logdir.worker.remote import gather
+
+AT_ONCE: Final = 64
+"""How many directories a log dir captures with one call."""
 
 
 @dataclass(slots=True)
@@ -67,7 +74,8 @@ class Leavers:
         self.unread = frozenset(unread)
         there = {(log_dir, name) for log_dir, names in self.names.items() for name in names}
         self.handled &= there
-        return tuple(sorted(there - self.handled))
+        # Of a log dir that cannot be read nothing is known: what was there before is no miss.
+        return tuple(sorted(one for one in there - self.handled if one[0] not in unread))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +100,7 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
 
     Raises:
         RefusedError: the broker's configuration changed since it was opened.
+        LogDirReplacedError: a work root was replaced.
         LogDirError: as ``broker.look_again``.
     """
     places = leavers.new(broker)
@@ -102,12 +111,47 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
     chosen, items = _sorted_out(places, there, facts, policy, leavers)
     request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
     plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems = each(broker, calls_of(plan), reporter)
+    rows, problems = _capture_all(broker, plan, reporter)
     leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
     refusals = refused(plan.refusals)
     gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
     leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
     return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), facts=facts)
+
+
+def _capture_all(broker: OpenBroker, plan: CapturePlan, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+    """Capture the planned directories, on every log dir at the same time, some with each call.
+
+    Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
+    """
+    left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
+    for action in plan.actions:
+        row, item = row_and_item(action)
+        left.setdefault(row.log_dir, []).append((row, item))
+    rows: list[ItemResult] = []
+    problems: list[Problem] = []
+    reporter.begin("captured", len(plan.actions))
+    while left:
+        broker.require_unchanged()
+        broker.require_owned()
+        begun = {}
+        for log_dir in tuple(left):
+            some, left[log_dir] = left[log_dir][:AT_ONCE], left[log_dir][AT_ONCE:]
+            items = tuple(item for _, item in some)
+            begun[log_dir] = some, broker.ports.port(log_dir).begin_opened(capture_all, items)
+        gather(pending for _, pending in begun.values())
+        for log_dir, (some, pending) in begun.items():
+            try:
+                rows += [after(row, outcome) for (row, _), outcome in zip(some, pending.result(), strict=True)]
+            except (LogDirError, OSError) as error:
+                problems.append(
+                    error.problem() if isinstance(error, LogDirError) else as_disk_error(log_dir, error).problem()
+                )
+                rows += [replace(row, state=ItemState.UNDONE) for row, _ in (*some, *left.pop(log_dir))]
+        left = {log_dir: rest for log_dir, rest in left.items() if rest}
+        reporter.advance(sum(len(some) for some, _ in begun.values()))
+    reporter.end()
+    return rows, problems
 
 
 def _sorted_out(

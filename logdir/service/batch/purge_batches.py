@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 from logdir.decide.staged.purge import Purge, claim_limit_of
 from logdir.disk import batch_loop
@@ -30,6 +31,18 @@ from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, after
 from logdir.worker.operations import PurgeBatch, purge
 
+
+class Rates(NamedTuple):
+    """How fast a purge goes."""
+
+    bytes_per_second: int
+    """0: no limit."""
+    files_per_second: int
+    """0: no limit."""
+    budget_ms: int = 0
+    """After so long a step leaves the rest claimed; 0: no limit."""
+
+
 _Place = tuple[str, str]
 """Log dir, and name under ``deleting/``."""
 _Became = tuple[_Place, Outcome | None]
@@ -39,7 +52,7 @@ _Became = tuple[_Place, Outcome | None]
 def purge_all(
     broker: OpenBroker,
     planned: Sequence[tuple[ItemResult, Purge]],
-    rates: tuple[int, int],
+    rates: Rates,
     reporter: Reporter,
     *,
     against: Callable[[Purge], LogDirError | None],
@@ -49,7 +62,7 @@ def purge_all(
     Args:
         broker: Opened for changes.
         planned: The result row and the purge of each replica.
-        rates: Bytes and files per second; 0: no limit.
+        rates: Rate limits, and the longest time of a step.
         reporter: Receives progress.
         against: Called right before each claim; returns why the replica may not be purged, ``None`` if it may.
 
@@ -60,7 +73,7 @@ def purge_all(
     Raises:
         RefusedError: the broker's configuration changed meanwhile; changes made by then stay.
     """
-    room = claim_limit_of(*rates)
+    room = claim_limit_of(rates.bytes_per_second, rates.files_per_second)
     actions = {(action.log_dir, action.name): action for _, action in planned}
     became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
@@ -127,7 +140,7 @@ def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
 def _batch(
     broker: OpenBroker,
     left: Sequence[Purge],
-    rates: tuple[int, int],
+    rates: Rates,
     outcomes: dict[str, Outcome],
     problems: list[Problem],
     sick: set[str],
@@ -136,8 +149,11 @@ def _batch(
     log_dir = left[0].log_dir
     claimed = tuple(action.name for action in left if action.marker is None)
     markers = {action.name: action.marker for action in left if action.marker is not None}
+    root = next((one for one in broker.roots if one.open_dir.log_dir == log_dir), None)
+    if root is None:  # It gave no answer while another log dir was worked on.
+        sick.add(log_dir)
+        return
     try:
-        (root,) = (one for one in broker.roots if one.open_dir.log_dir == log_dir)
         with sick_disks(problems, sick, root.open_dir):
             root.require_same(broker.disk_of(log_dir))
             purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))

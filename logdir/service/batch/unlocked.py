@@ -42,6 +42,7 @@ def each(
     def do(number: int) -> Mapping[int, ItemResult]:
         row, call = rows[number]
         found = replace(row, state=ItemState.UNDONE)
+        sick.update(broker.ports.suspect)
         if row.log_dir not in sick:
             with sick_disks(problems, sick, broker.site_of(row.log_dir)):
                 found = after(row, call(broker.ports.port(row.log_dir)))

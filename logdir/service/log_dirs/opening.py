@@ -48,6 +48,7 @@ def opened(
     is_skip_of_use: bool = True,
     is_copy: bool = False,
     needs_all: bool = True,
+    is_all_skippable: bool = False,
 ) -> Iterator[OpenBroker]:
     """Open every log dir of a broker and its work root.
 
@@ -59,6 +60,7 @@ def opened(
         is_skip_of_use: Whether ``--skip-log-dir`` helps the command to continue without a log dir that does not answer.
         is_copy: Whether the command only reads the log dirs: a read-only disk is then reported, but no error.
         needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
+        is_all_skippable: Whether a skipped log dir is left out whatever is wrong with it.
 
     Raises:
         ConfigError: the broker is invalid, or the path of a log dir is not UTF-8.
@@ -78,6 +80,7 @@ def opened(
             is_root_needed=is_root_needed,
             is_skip_of_use=is_skip_of_use,
             is_copy=is_copy,
+            is_all_skippable=is_all_skippable,
         )
 
 
@@ -90,6 +93,7 @@ def _opened(
     is_root_needed: bool,
     is_skip_of_use: bool,
     is_copy: bool,
+    is_all_skippable: bool,
 ) -> Iterator[OpenBroker]:
     named = ports.named
     require_text(named)
@@ -115,9 +119,17 @@ def _opened(
             missing.append(log_dir)
             continue
         except NoWorkRootError:
+            if is_all_skippable and log_dir in without:
+                missing.append(log_dir)
+                continue
             if is_root_needed:
                 raise
             rootless.append(log_dir)
+            continue
+        except LogDirError:
+            if not (is_all_skippable and log_dir in without):
+                raise
+            missing.append(log_dir)
             continue
         require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
         roots.append(root)

@@ -49,13 +49,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
                 "check it for outdated staged replicas, then add --even-if-stale-disk DIR",
             )
     for log_dir, suspect in read_quarantine(open_dirs, clock.boot_id()).items():
-        found[log_dir] = Problem(
-            "sync-failed",
-            log_dir,
-            "a disk on which no sync failed since this host was started",
-            suspect.found,
-            "repair or replace the disk and restart the host; nothing is changed on it before",
-        )
+        found[log_dir] = _sync_failed(log_dir, suspect.found)
     return found
 
 
@@ -99,13 +93,30 @@ def require_none_quarantined(quarantined: Mapping[str, Problem]) -> None:
         raise RefusedError.of(problem)
 
 
-def keep_in_mind(failed: Mapping[int, str], open_dirs: Sequence[OpenLogDir], quarantined: Collection[str] = ()) -> None:
+def keep_in_mind(
+    failed: Mapping[int, str], open_dirs: Sequence[OpenLogDir], quarantined: Collection[str] = ()
+) -> dict[str, Problem]:
     """Record for later processes of this boot on which disks a sync failed; changes nothing else. Never raises.
 
     Args:
         failed: Device to the message of its first failure.
         open_dirs: All log dirs that answer; their owner locks are held.
         quarantined: Log dirs that may not be changed.
+
+    Returns:
+        The log dirs on these disks, and why they may not be changed any more.
     """
-    if failed:
-        write_quarantine(open_dirs, failed, read_instant(), quarantined=quarantined)
+    if not failed:
+        return {}
+    sick = write_quarantine(open_dirs, failed, read_instant(), quarantined=quarantined)
+    return {log_dir: _sync_failed(log_dir, "a failed sync") for log_dir in sick}
+
+
+def _sync_failed(log_dir: str, found: str) -> Problem:
+    return Problem(
+        "sync-failed",
+        log_dir,
+        "a disk on which no sync failed since this host was started",
+        found,
+        "repair or replace the disk and restart the host; nothing is changed on it before",
+    )

@@ -118,7 +118,8 @@ class Daemon(Process):
 
     def configure(self, more: str) -> None:
         self.config.write_text(
-            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n{more}", encoding="utf-8"
+            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n{more}",
+            encoding="utf-8",
         )
 
     def make(self, topic: str = "pay", number: int = 0, *, disk: int = 0, topic_id: str = TOPIC_ID) -> Path:

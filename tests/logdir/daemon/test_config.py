@@ -26,7 +26,7 @@ def test_only_the_broker_has_to_be_named() -> None:
     assert (config.name, config.server_properties) == ("b1", "/etc/kafka/server.properties")
     assert (config.state_dir, config.socket) == ("/var/lib/logdird/b1", "/run/logdird/b1.sock")
     assert (config.delays.default_ms, config.delays.patterns) == (14_400_000, ())
-    assert config.capture_exclude == ()
+    assert (config.auto_while_stopped, config.capture_exclude) == (False, ())
     assert (config.disk_timeout_ms, config.sweep_ms) == (10_000, 10_000)
 
 
@@ -40,6 +40,7 @@ topics:
   pay*: {delete.topic.delay.ms: 30d}
   tmp: {delete.stale.topic.delay.ms: 0}
 capture.exclude: [scratch*, "__*"]
+auto.while.stopped: true
 disk.timeout.ms: 3000
 sweep.interval.ms: 500
 purge.bytes.per.second: 0
@@ -54,6 +55,7 @@ purge.bytes.per.second: 0
         socket="/etc/logdird/run/x.sock",
         delays=config.delays,
         capture_exclude=("scratch*", "__*"),
+        auto_while_stopped=True,
         disk_timeout_ms=3000,
         sweep_ms=500,
         purge_bytes_per_second=0,
@@ -91,6 +93,7 @@ WRONG = {
     "no text": (b"server.properties: 3", "server.properties: expected a path, found 3"),
     "empty path": (b"server.properties: ''", "server.properties: expected a path"),
     "control character": (b'server.properties: "/a\\n"', "server.properties: expected a path"),
+    "no flag": (LEAST + b"auto.while.stopped: on", "auto.while.stopped: expected true or false, found the text 'on'"),
     "no number": (LEAST + b"disk.timeout.ms: fast", "disk.timeout.ms: expected a whole number from 100 to"),
     "true is no number": (LEAST + b"disk.timeout.ms: true", "disk.timeout.ms: expected a whole number from 100 to"),
     "too small": (LEAST + b"sweep.interval.ms: 499", "sweep.interval.ms: expected a whole number from 500 to 60000"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
-from tests.tools.ctl import HOME, ctl, launch
+from tests.tools.ctl import HOME, ctl, held, launch
 
 
 def ended(one: Daemon) -> tuple[int, str]:
@@ -64,6 +64,46 @@ def test_a_configuration_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         one.configure("sokcet: x\n")
         status, line = ended(one)
         assert (status, "did you mean socket?" in line) == (2, True)
+
+
+def test_a_file_in_the_place_of_the_socket_is_left_alone(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        (tmp_path / "s.sock").write_text("somebody's")
+        status, line = ended(one)
+        assert (status, "socket-in-use" in line, "found no socket" in line) == (4, True, True)
+        assert (tmp_path / "s.sock").read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("place", ["d1/state", "d2", "d1.logdird/state"])
+def test_a_state_directory_on_a_path_of_the_broker_is_refused(tmp_path: Path, place: str) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        before = sorted(path.name for path in one.log_dirs[0].iterdir())
+        one.config.write_text(one.config.read_text().replace("state.dir: state", f"state.dir: {place}"))
+        status, line = ended(one)
+        assert (status, "state.dir: expected a path outside every log dir and work root" in line) == (2, True)
+        assert sorted(path.name for path in one.log_dirs[0].iterdir()) == before
+
+
+def test_on_a_stopped_broker_nothing_is_done_unless_the_configuration_allows_it(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        text = one.config.read_text().replace("auto.while.stopped: true", "auto.while.stopped: false")
+        one.config.write_text(f"{text}sweep.interval.ms: 500\n")
+        one.start()
+        one.delete(one.make())
+        time.sleep(2)
+        assert (one.staged(), one.status().broker_runs) == ([], False)
+        (one.log_dirs[1] / ".lock").touch()
+        with held(one.log_dirs[1] / ".lock"):
+            until("it is captured once a broker runs", lambda: one.status().captured == 1)
+            assert one.status().broker_runs is True
+
+
+def test_a_disk_that_loses_its_work_root_later_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        shutil.rmtree(f"{one.log_dirs[1]}.logdird")
+        until("it is left out", lambda: one.status().log_dirs[1].state.value == "offline")
+        one.delete(one.make())
+        until("the other one captures", lambda: one.status().captured == 1)
 
 
 def test_check_config_says_ok_or_everything_that_is_wrong(tmp_path: Path) -> None:

@@ -215,12 +215,9 @@ def _read_id(source: Directory) -> TopicId | None:
 
 def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
     """Return the place of an earlier capture of the same directory: whole or unfinished; ``None`` if there is none."""
-    begins = "" if replica.topic_id is None else str(replica.topic_id)
     for parent, prefix in ((open_dir.deleting, f"{DELETING}/"), (open_dir.incoming, "")):
         for name in parent.names():
-            if not name.startswith(begins):
-                continue  # Thousands may be captured at once: parsing every name of every one takes minutes.
-            parts = parse_work_dir(name)
+            parts = parse_work_dir(name) if name.startswith(str(replica.topic_id or "")) else None  # Few of thousands.
             # A name with a suffix is being purged, or belongs to an adoption: it will not stay.
             if parts is None or parts.mark or not replica.may_be(parts):
                 continue

@@ -139,7 +139,11 @@ _HALF = Seeded(
     changes=(Change(functions.BLOCK, once(call("_put"))),),
     tried=(_SAID_TO_BE_SET, "--models", "KJBP"),
     caught_by=_ANY,
-    killed=("lost: acknowledged is blocked", "stuck: half a start block"),
+    killed=(
+        "lost: acknowledged is blocked",
+        "lost: replicas lie under ids, and blocked are only",
+        "stuck: half a start block",
+    ),
 )
 OPERATIONS = (
     Operation(

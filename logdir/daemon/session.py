@@ -32,9 +32,8 @@ from logdir.errors import (
     ReadOnlyDiskError,
 )
 from logdir.observe.facts import LogDirFacts
-from logdir.paths import HEARTBEAT
 from logdir.service.batch.auto_capture import Leavers
-from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.quarantine import keep_in_mind
@@ -123,7 +122,6 @@ class Session:
     def beat(self, now: Instant) -> None:
         """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined."""
         for open_dir in self.broker.changeable:
-            path = f"{open_dir.work.path}/{HEARTBEAT}"
             try:
                 with map_os_errors(open_dir.log_dir):
                     is_lost = heartbeat.beat(open_dir, now) is None
@@ -135,8 +133,7 @@ class Session:
             except LogDirError as error:
                 self.quarantine(open_dir.log_dir, error.problem())
                 continue
-            fix = "run logdirctl init to recreate it: nothing on its disk is purged before"
-            lost = Problem("heartbeat-lost", path, "a heartbeat", "no file that can be read", fix)
+            lost = heartbeat_lost(open_dir)
             if is_lost and lost not in self.broker.notes:
                 self.broker.notes.append(lost)
             elif not is_lost and lost in self.broker.notes:

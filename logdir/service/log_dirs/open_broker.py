@@ -288,11 +288,14 @@ class OpenBroker:
                     # An old heartbeat only makes deadlines later, and a full disk needs the purge to free space.
                     continue
                 if is_lost:
-                    path = f"{open_dir.work.path}/{HEARTBEAT}"
-                    fix = "run logdirctl init to recreate it: until then nothing is purged on this log dir"
-                    self.notes.append(
-                        Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
-                    )
+                    self.notes.append(heartbeat_lost(open_dir))
+
+
+def heartbeat_lost(open_dir: OpenLogDir) -> Problem:
+    """Return that the heartbeat of a log dir cannot be read: no deadline on its disk passes."""
+    fix = "run logdirctl init to recreate it: until then nothing is purged on this log dir"
+    path = f"{open_dir.work.path}/{HEARTBEAT}"
+    return Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
 
 
 def _edited(path: str, found: str) -> RefusedError:

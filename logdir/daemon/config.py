@@ -22,7 +22,7 @@ from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.errors import ConfigError, Problem, shown
 from logdir.formats import duration
 from logdir.formats.kafka import java_properties
-from logdir.formats.strict_yaml import load_document
+from logdir.formats.strict_yaml import found_value, load_document
 from logdir.java_number import parse_java_int
 from logdir.observe.named_file import read_named
 from logdir.paths import BESIDE
@@ -191,7 +191,9 @@ def parse(data: bytes, path: str) -> DaemonConfig:
         delays=_delays(reader, values),
         capture_exclude=reader.take(values, "capture.exclude", reader.globs, ()),
         auto_while_stopped=reader.take(values, "auto.while.stopped", reader.flag, False),
-        disk_timeout_ms=reader.take(values, "disk.timeout.ms", reader.number(100, 24 * 60 * 60 * 1000), 10 * 1000),
+        disk_timeout_ms=reader.take(
+            values, "disk.timeout.ms", reader.number(100, 24 * 60 * 60 * 1000), DEFAULT_PATIENCE_MS
+        ),
         sweep_ms=reader.take(values, "sweep.interval.ms", reader.number(500, 60 * 1000), DEFAULT_SWEEP_MS),
         purge_bytes_per_second=reader.take(
             values, "purge.bytes.per.second", reader.number(0, 1 << 50), BYTES_PER_SECOND
@@ -237,11 +239,11 @@ class _Reader:
         if value is None and not where:
             value = {}
         if not isinstance(value, dict):
-            self.wrong(where, "a mapping", _found(value))
+            self.wrong(where, "a mapping", found_value(value))
             return {}
         for key in value:
             if not isinstance(key, str):
-                self.wrong(where, "keys that are texts", _found(key))
+                self.wrong(where, "keys that are texts", found_value(key))
             elif known is not None and key not in known:
                 place = f"{where}.{shown(key)}" if where else shown(key)
                 self.wrong(place, "a key that docs/config.md lists", "an unknown key", did_you_mean(key, known))
@@ -256,7 +258,7 @@ class _Reader:
         try:
             return convert(values[key], key)
         except _DoesNotFitError as error:
-            self.wrong(f"{where}.{key}" if where else key, error.expected, _found(values[key]), error.fix)
+            self.wrong(f"{where}.{key}" if where else key, error.expected, found_value(values[key]), error.fix)
             return default
 
     def path(self, value: object, key: str) -> str:
@@ -304,19 +306,3 @@ class _DoesNotFitError(Exception):
     def __init__(self, expected: str, fix: str = "") -> None:
         super().__init__(expected)
         self.expected, self.fix = expected, fix
-
-
-def _found(value: object) -> str:
-    match value:
-        case dict():
-            return "a mapping"
-        case list():
-            return "a list"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return f"the text {shown(value)!r}"
-        case None:
-            return "nothing (null)"
-        case _:
-            return shown(value)

@@ -5,7 +5,7 @@
 
 The answer is the object that ``--json`` prints; that of a use case also has ``lines`` and ``warnings`` for people. The
 peer's user decides: root and the daemon's own user may do everything, whoever else may connect may read the status.
-A client that is slow, or one of too many, holds up nobody.
+A client that is slow, or one of too many, delays no other client and no work.
 
 Not here: what a request does (``service.batch.use_cases``), the queue (``supervisor``).
 

@@ -270,7 +270,7 @@ class Supervisor:
         return True
 
     def _refuse_all(self, problem: Problem) -> None:
-        """Answer every request that waits: the log dirs are not open, and nobody knows for how long."""
+        """Answer every request that waits: the log dirs are not open."""
         while (request := self._next()) is not None:
             if request.answer.set_running_or_notify_cancel():
                 request.answer.set_exception(RefusedError.of(problem))
@@ -326,10 +326,9 @@ class Supervisor:
             return self._requests.popleft() if self._requests else None
 
     def _is_something_due(self) -> bool:
-        """Whether there is something to do; the queue is locked."""
-        with self._lock:
-            is_due = self._is_sweep_due or self._is_rescan_due or self._is_purge_due or self._is_reload_due
-            return bool(is_due or self._requests)
+        """Whether there is something to do; the caller holds the lock."""
+        is_due = self._is_sweep_due or self._is_rescan_due or self._is_purge_due or self._is_reload_due
+        return bool(is_due or self._requests)
 
     def _wait(self, timeout_ms: int | None) -> None:
         """Wait for something to do; with a time limit wait for the whole of it, unless the daemon stops."""

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.history import History
 from logdir.daemon.session import Session
-from logdir.daemon.state import DaemonState, LogDirState
-from logdir.daemon.status import Counters, LogDirStatus, StatusResult, event_status, log_dir_status, waiting_of
+from logdir.daemon.state import LogDirState
+from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, log_dir_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.capture import LEAST_FREE_PERCENT
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -48,10 +49,6 @@ class Surroundings(Protocol):
     version: str
     history: History
     counters: Counters
-
-    @property
-    def state(self) -> DaemonState:
-        """The state of the daemon."""
 
     def sweep(self) -> None:
         """Sweep soon."""
@@ -311,19 +308,14 @@ class Work:
         )
 
     def status(self) -> StatusResult:
-        """Return the status of the whole daemon."""
+        """Return the status of the log dirs and what was done; state, queue and events are the supervisor's."""
         supervisor, session = self.supervisor, self.session
         log_dirs = self.log_dirs()
         belongs = [root.belongs for root in session.broker.roots]
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
-        return StatusResult(
-            name=session.config.name,
-            version=supervisor.version,
-            pid=0,
-            state=supervisor.state.name,
-            state_number=int(supervisor.state),
-            since_ms=0,
+        return replace(
+            blank_status(session.config.name, supervisor.version),
             looked_at_ms=clock.now_ms(),
             node_id=belongs[0].node_id if belongs else None,
             cluster_id=belongs[0].cluster_id if belongs else None,
@@ -333,9 +325,7 @@ class Work:
             missed=counters.missed,
             purged=counters.purged,
             waiting=(*waiting_of(session, log_dirs), *self._kept),
-            queued=0,
             next_due_ms=min(deadlines, default=None),
-            events=tuple(map(event_status, supervisor.history.last())),
         )
 
     def _beat(self) -> None:

@@ -1,4 +1,4 @@
-"""Decide which ``-delete`` and ``-stray`` directories nobody will want back, so that the daemon does not keep them.
+"""Decide which ``-delete`` and ``-stray`` directories the daemon passes over instead of capturing them.
 
 A directory is passed over if ``capture.exclude`` names its topic, if the delay of its topic is 0, or if a ``-delete``
 is left behind by a move between two disks of this broker: the replica lives on, with the same topic id. What is not

@@ -87,3 +87,22 @@ def load_document(data: bytes, file: str, *, slug: str) -> object:
             )
         )
     return document
+
+
+def found_value(value: object) -> str:
+    """Return a value of a document for a message; never a whole structure, which aliases can make arbitrarily large."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"the text {shown(value)!r}"
+        case int():
+            return shown(str(value)) if abs(value) < 10**40 else "a number of more than 40 digits"
+        case _:
+            return shown(value)

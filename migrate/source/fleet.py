@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from logdir.errors import ConfigError, Problem, shown
-from logdir.formats.strict_yaml import load_document
+from logdir.formats.strict_yaml import found_value, load_document
 from logdir.observe.named_file import read_regular
 from migrate.source.fleet_values import BrokerEntry, Cluster, Fleet, Source, is_uri, min_insync_for
 
@@ -42,25 +42,6 @@ _MAX_BYTES = 64 * 1024 * 1024
 """Size limit of a fleet file; a larger one is refused before it is parsed."""
 
 
-def _found(value: object) -> str:
-    """Return the found value for a message; never a whole structure, which aliases can make arbitrarily large."""
-    match value:
-        case None:
-            return "nothing (null)"
-        case dict():
-            return "a mapping"
-        case list():
-            return "a list"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return f"the text {shown(value)!r}"
-        case int():
-            return shown(str(value)) if abs(value) < 10**40 else "a number of more than 40 digits"
-        case _:
-            return shown(value)
-
-
 class _Reader:
     """Turns the document of a fleet file into values, and collects every problem; with problems no value is used."""
 
@@ -78,12 +59,14 @@ class _Reader:
     def mapping(self, value: object, where: str, keys: Mapping[str, bool]) -> dict[str, Any] | None:
         """Return ``value`` if it is a mapping, else ``None``; record unknown keys, and missing required ones."""
         if not isinstance(value, dict):
-            self.problem("wrong-type", where, "a mapping", _found(value))
+            self.problem("wrong-type", where, "a mapping", found_value(value))
             return None
         known = ", ".join(keys)
         for key in value:
             if key not in keys:
-                self.problem("unknown-key", where, f"only the keys {known}", _found(key), "correct or remove that key")
+                self.problem(
+                    "unknown-key", where, f"only the keys {known}", found_value(key), "correct or remove that key"
+                )
         for key, is_required in keys.items():
             if is_required and key not in value:
                 self.problem("missing-key", where, f"the key {key}", "none")
@@ -91,14 +74,14 @@ class _Reader:
 
     def items(self, value: object, where: str, what: str) -> list[Any]:
         if not isinstance(value, list):
-            self.problem("wrong-type", where, f"a list of {what}", _found(value))
+            self.problem("wrong-type", where, f"a list of {what}", found_value(value))
             return []
         return value
 
     def text(self, value: object, where: str, *, empty: bool = False) -> str | None:
         if not isinstance(value, str):
             fix = "put it in quotes" if isinstance(value, (int, float)) else ""
-            self.problem("wrong-type", where, "a text", _found(value), fix)
+            self.problem("wrong-type", where, "a text", found_value(value), fix)
             return None
         if not value and not empty:
             self.problem("wrong-value", where, "a text that is not empty", "an empty one", "leave it out")
@@ -107,16 +90,16 @@ class _Reader:
 
     def integer(self, value: object, where: str, least: int) -> int | None:
         if type(value) is not int:  # In Python a bool is an int; here it is not.
-            self.problem("wrong-type", where, f"an integer of {least} or more", _found(value))
+            self.problem("wrong-type", where, f"an integer of {least} or more", found_value(value))
             return None
         if not least <= value <= _LARGEST:
-            self.problem("wrong-value", where, f"an integer from {least} to {_LARGEST}", _found(value))
+            self.problem("wrong-value", where, f"an integer from {least} to {_LARGEST}", found_value(value))
             return None
         return value
 
     def topics(self, value: object, where: str) -> tuple[tuple[str, int], ...]:
         if not isinstance(value, dict):
-            self.problem("wrong-type", where, "a mapping of topic globs", _found(value))
+            self.problem("wrong-type", where, "a mapping of topic globs", found_value(value))
             return ()
         policy = []
         for pattern, body in value.items():
@@ -139,7 +122,7 @@ class _Reader:
         except UnicodeEncodeError:
             ok = False
         if not ok:
-            self.problem("wrong-value", where, "a path", _found(text))
+            self.problem("wrong-value", where, "a path", found_value(text))
             return None
         return text
 
@@ -160,7 +143,7 @@ class _Reader:
             if text is None:
                 continue
             if is_uri(text):
-                self.problem("wrong-value", here, "a local path", _found(text), "only inventories may be URIs")
+                self.problem("wrong-value", here, "a local path", found_value(text), "only inventories may be URIs")
                 continue
             path = self.absolute(text)
             if not self.once(path, here):
@@ -234,9 +217,9 @@ class _Reader:
         if value == "ignore":
             return "ignore"
         if not isinstance(value, str):
-            self.problem("wrong-type", where, "respect or ignore", _found(value))
+            self.problem("wrong-type", where, "respect or ignore", found_value(value))
         elif value != "respect":
-            self.problem("wrong-value", where, "respect or ignore", _found(value))
+            self.problem("wrong-value", where, "respect or ignore", found_value(value))
         return "respect"
 
     def name(self, value: object, where: str) -> str | None:
@@ -246,7 +229,7 @@ class _Reader:
         # Divergence: `.` and `..` fit the letters of design §7.2, but a plan has a directory of that name.
         if _NAME.fullmatch(text) is None or text in {".", ".."}:
             expected = "1 to 64 of A-Z a-z 0-9 . _ - (not . or .. alone)"
-            self.problem("wrong-value", where, expected, _found(text))
+            self.problem("wrong-value", where, expected, found_value(text))
             return None
         return text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.state import LogDirState
-from tests.hung.rig import Broker, on_frozen, on_loop
+from tests.hung.rig import Broker, Sick, on_frozen, on_loop
 from tests.kernel.images import Images
 from tests.logdir.daemon.rig import UNIQUE, Process, until
 from tests.tools.ctl import ctl
@@ -55,10 +55,24 @@ def captured_on(daemon: Process, path: Path) -> bool:
     return any(Path(f"{path}.logdird/deleting").glob("eXOy6xj-Q8ivrWAlsZGnkw_*")) and daemon.status().missed == 0
 
 
+def the_others_are_captured_and_the_disk_is_taken_back(sick: Sick, daemon: Process) -> None:
+    """Delete on every disk: the second, which hangs, is captured on when it goes on, and the others before."""
+    broker = sick.broker
+    one, two, three = broker.disks
+    for number in (0, 2):
+        delete(broker, number)
+    until("the others are captured", lambda: captured_on(daemon, one) and captured_on(daemon, three))
+    assert state_of(daemon, two) is LogDirState.SUSPECT
+    sick.go_on()
+    until("the disk is taken back", lambda: state_of(daemon, two) is LogDirState.ONLINE, 90)
+    delete(broker, 1)
+    until("it is captured there, too", lambda: captured_on(daemon, two))
+
+
 def test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back(images: Images, tmp_path: Path) -> None:
     with on_loop(images, tmp_path) as sick:
         broker = sick.broker
-        one, two, three = broker.disks
+        two = broker.disks[1]
         sick.hang("READ")
         daemon = daemon_of(broker)
         began = time.monotonic()
@@ -66,14 +80,7 @@ def test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back(im
             assert time.monotonic() - began < START_S
             assert state_of(daemon, two) is LogDirState.SUSPECT
             assert any(problem.path == str(two) for problem in daemon.status().waiting)
-            for number in (0, 2):
-                delete(broker, number)
-            until("the others are captured", lambda: captured_on(daemon, one) and captured_on(daemon, three))
-            assert state_of(daemon, two) is LogDirState.SUSPECT
-            sick.go_on()
-            until("the disk is taken back", lambda: state_of(daemon, two) is LogDirState.ONLINE, 90)
-            delete(broker, 1)
-            until("it is captured there, too", lambda: captured_on(daemon, two))
+            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             assert daemon.stop() == 0
 
 
@@ -82,7 +89,7 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
 ) -> None:
     with on_frozen(images, tmp_path) as sick:
         broker = sick.broker
-        one, two, three = broker.disks
+        two = broker.disks[1]
         daemon = daemon_of(broker)
         with daemon.running():
             assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
@@ -91,14 +98,7 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
             assert said.status == Exit.PROBLEMS, said
             assert f"log-dir-suspect: {two}" in said.err
             until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
-            for number in (0, 2):
-                delete(broker, number)
-            until("the others are captured", lambda: captured_on(daemon, one) and captured_on(daemon, three))
-            assert state_of(daemon, two) is LogDirState.SUSPECT
-            sick.go_on()
-            until("the disk is taken back", lambda: state_of(daemon, two) is LogDirState.ONLINE, 90)
-            delete(broker, 1)
-            until("it is captured there, too", lambda: captured_on(daemon, two))
+            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             held = ctl("staged", "hold", "pay", "--config", daemon.config, "--apply")
             assert (held.status, held.out.count("done")) == (Exit.DONE, 3), held
             assert daemon.stop() == 0

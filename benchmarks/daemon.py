@@ -34,6 +34,7 @@ from logdir.errors import LogDirError
 LOG_DIRS, PARTITIONS, DELETED, IDLE_S = 12, 20_000, 1_000, 30
 _CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
 _UNIQUE = "0123456789abcdef0123456789abcdef"
+_PATIENCE_S = 300
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -54,7 +55,7 @@ def make(work: Path, partitions: int, full: int) -> list[Path]:
     for top in tops:
         init(HostDisk(), plan_init(HostDisk(), str(top), fs_type="ext4", unsupported_fs=True), made_at_ms=0)
     (work / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, tops))}\n")
-    (work / "b1.yaml").write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n")
+    (work / "b1.yaml").write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n")
     return tops
 
 
@@ -80,6 +81,8 @@ class Daemon:
         while True:
             if self.process.poll() is not None:
                 raise SystemExit(f"the daemon ended with {self.process.returncode}")
+            if time.perf_counter() - began > _PATIENCE_S:
+                raise SystemExit(f"not there after {_PATIENCE_S} s: {self.status()}")
             found = self.status()
             if found is not None and found.state == "RUNNING" and (captured is None or found.captured >= captured):
                 return time.perf_counter() - began

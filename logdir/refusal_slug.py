@@ -51,6 +51,7 @@ class Why(Enum):
     DEADLINE_UNKNOWN = "deadline-unknown"
     NO_DEADLINE = "no-deadline"
     PURGE_DUE = "purge-due"
+    TOPIC_NOT_REMOVED = "topic-not-removed"
 
     # Of a replica: what the cluster says.
     NO_EVIDENCE = "no-evidence"

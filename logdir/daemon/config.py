@@ -14,10 +14,14 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeVar
 
+from logdir.decide.capture import LEAST_FREE_PERCENT
 from logdir.decide.staged.deadline import DEFAULT_DELAY_MS, SETTING, DelayPolicy, check_delay
+from logdir.decide.staged.pressure import Pressure
+from logdir.decide.staged.removal_reason import KEPT, RemovalReason
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.errors import ConfigError, Problem, shown
 from logdir.formats import duration
@@ -63,6 +67,10 @@ class DaemonConfig:
     """Topic globs whose deletions are not captured."""
     auto_while_stopped: bool = False
     """Whether captures and purges go on while the broker is stopped (law 4)."""
+    capture_reasons: tuple[RemovalReason, ...] = KEPT
+    """Why a captured replica was removed, for it to stay until its deadline."""
+    least_free_percent: int = LEAST_FREE_PERCENT
+    pressure: Pressure = Pressure.PURGE_CAPTURED
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     sweep_ms: int = DEFAULT_SWEEP_MS
     purge_bytes_per_second: int = BYTES_PER_SECOND
@@ -79,7 +87,13 @@ class DaemonConfig:
             skipped=skipped,
             accepted_stale=accepted_stale,
             disk_timeout_ms=self.disk_timeout_ms,
+            least_free_percent=self.least_free_percent,
         )
+
+
+def _words(kind: type[Enum], between: str = ", ") -> str:
+    """Return the values of an enumeration, for people."""
+    return between.join(str(one.value) for one in kind)
 
 
 class Key(NamedTuple):
@@ -99,6 +113,27 @@ KEYS: Final = (
     Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), f"how long a staged replica stays; alias {_ALIAS}"),
     Key("topics", "mapping", "-", "none", f"topic glob to a mapping with {SETTING}; the longest that matches counts"),
     Key("capture.exclude", "list of globs", "-", "none", "topics whose deletions are not captured"),
+    Key(
+        "capture.reasons",
+        "list of reasons",
+        "-",
+        ", ".join(one.value for one in KEPT),
+        f"what is captured for another reason is due at once; the reasons: {_words(RemovalReason)}",
+    ),
+    Key(
+        "staged.min.free",
+        "whole number",
+        "%",
+        str(LEAST_FREE_PERCENT),
+        "free bytes and inodes of a disk below which nothing is captured there",
+    ),
+    Key(
+        "pressure",
+        _words(Pressure, " or "),
+        "-",
+        Pressure.PURGE_CAPTURED.value,
+        "below staged.min.free: purge captured replicas before their deadline, oldest first, or keep them",
+    ),
     Key(
         "auto.while.stopped",
         "true or false",
@@ -190,6 +225,9 @@ def parse(data: bytes, path: str) -> DaemonConfig:
         socket=socket,
         delays=_delays(reader, values),
         capture_exclude=reader.take(values, "capture.exclude", reader.globs, ()),
+        capture_reasons=reader.take(values, "capture.reasons", reader.reasons, KEPT),
+        least_free_percent=reader.take(values, "staged.min.free", reader.number(0, 99), LEAST_FREE_PERCENT),
+        pressure=reader.take(values, "pressure", reader.pressure, Pressure.PURGE_CAPTURED),
         auto_while_stopped=reader.take(values, "auto.while.stopped", reader.flag, False),
         disk_timeout_ms=reader.take(
             values, "disk.timeout.ms", reader.number(100, 24 * 60 * 60 * 1000), DEFAULT_PATIENCE_MS
@@ -275,6 +313,22 @@ class _Reader:
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
             raise _DoesNotFitError("a list of topic globs")
         return tuple(value)
+
+    def reasons(self, value: object, key: str) -> tuple[RemovalReason, ...]:
+        words = value if isinstance(value, list) else []
+        found = tuple(one for one in RemovalReason if one.value in words)
+        if not words or len(found) != len(words):
+            raise _DoesNotFitError(f"a list of reasons: {_words(RemovalReason)}; each at most once")
+        if RemovalReason.NOT_KNOWN_YET not in found:
+            fix = f"add {RemovalReason.NOT_KNOWN_YET.value}: no reason is known at the moment of a capture"
+            raise _DoesNotFitError(f"a list with {RemovalReason.NOT_KNOWN_YET.value}", fix)
+        return found
+
+    def pressure(self, value: object, key: str) -> Pressure:
+        found = next((one for one in Pressure if one.value == value), None)
+        if found is None:
+            raise _DoesNotFitError(_words(Pressure, " or "))
+        return found
 
     def delay(self, value: object, key: str) -> int:
         """Return a delay: milliseconds, or a text with a unit, which answers whether milliseconds were meant."""

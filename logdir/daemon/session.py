@@ -31,6 +31,7 @@ from logdir.errors import (
     Problem,
     ReadOnlyDiskError,
 )
+from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
@@ -57,6 +58,8 @@ class Session:
     leavers: Leavers
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
+    beats: dict[str, Heartbeat | None] = field(default_factory=dict)
+    """The heartbeats that were written last; ``None``: there is none to advance."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -124,7 +127,7 @@ class Session:
         for open_dir in self.broker.changeable:
             try:
                 with map_os_errors(open_dir.log_dir):
-                    is_lost = heartbeat.beat(open_dir, now) is None
+                    written = self.beats[open_dir.log_dir] = heartbeat.beat(open_dir, now)
             except DiskFullError:
                 continue  # An old heartbeat only makes deadlines later.
             except LogDirSuspectError as error:
@@ -134,9 +137,9 @@ class Session:
                 self.quarantine(open_dir.log_dir, error.problem())
                 continue
             lost = heartbeat_lost(open_dir)
-            if is_lost and lost not in self.broker.notes:
+            if written is None and lost not in self.broker.notes:
                 self.broker.notes.append(lost)
-            elif not is_lost and lost in self.broker.notes:
+            elif written is not None and lost in self.broker.notes:
                 self.broker.notes.remove(lost)
         self.note_failed_syncs()
 

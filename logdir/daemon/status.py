@@ -7,15 +7,14 @@ Spec: design §5, §6 ``status``; docs/json.md.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from logdir.clock import Instant
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
-from logdir.decide.staged.deadline import Held, NotYet, due
+from logdir.decide.capture import CaptureRoom
 from logdir.errors import Problem
-from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.service.report.json_form import KEY
@@ -104,11 +103,9 @@ def log_dir_status(
     log_dir: str,
     state: tuple[LogDirState, Problem | None],
     staged: Sequence[StagedReplica],
-    beat: Heartbeat | None,
-    now: Instant,
-    space: tuple[int, int] | None,
-    *,
-    is_undo_off: bool,
+    next_due_ms: int | None,
+    held: int,
+    room: CaptureRoom | None,
 ) -> LogDirStatus:
     """Return the status of one log dir.
 
@@ -116,36 +113,24 @@ def log_dir_status(
         log_dir: Its path.
         state: Its state, and why it is not ONLINE.
         staged: What is staged there.
-        beat: Its heartbeat.
-        now: The current instant.
-        space: Free and total bytes; ``None``: not known.
-        is_undo_off: Whether it is too full for a capture.
+        next_due_ms: When the next of it may be purged (wall clock); ``None``: none has a deadline.
+        held: How many of it have no deadline.
+        room: Free space of its disk; ``None``: not known.
     """
-    deadlines = []
-    held = 0
-    of_kind = {kind: [one for one in staged if one.kind is kind] for kind in (Kind.STAGED, Kind.PURGING, Kind.INCOMING)}
-    for item in of_kind[Kind.STAGED]:
-        when = Held(why="no marker") if item.marker is None else due(item.marker, beat, now)
-        match when:
-            case NotYet(at_earliest_wall_ms=at_ms):
-                deadlines.append(at_ms)
-            case Held():
-                held += 1
-            case _:
-                deadlines.append(now.wall_ms)
+    kinds = Counter(one.kind for one in staged)
     return LogDirStatus(
         log_dir=log_dir,
         state=state[0],
         problem=state[1],
-        free_bytes=None if space is None else space[0],
-        total_bytes=None if space is None else space[1],
-        is_undo_off=is_undo_off,
-        staged=len(of_kind[Kind.STAGED]),
-        staged_bytes=sum(one.log_bytes or 0 for one in of_kind[Kind.STAGED]),
+        free_bytes=None if room is None else room.free_bytes,
+        total_bytes=None if room is None else room.total_bytes,
+        is_undo_off=room is not None and bool(room.lacking),
+        staged=kinds[Kind.STAGED],
+        staged_bytes=sum(one.log_bytes or 0 for one in staged if one.kind is Kind.STAGED),
         held=held,
-        purging=len(of_kind[Kind.PURGING]),
-        partial=len(of_kind[Kind.INCOMING]),
-        next_due_ms=min(deadlines, default=None),
+        purging=kinds[Kind.PURGING],
+        partial=kinds[Kind.INCOMING],
+        next_due_ms=next_due_ms,
     )
 
 

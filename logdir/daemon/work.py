@@ -17,16 +17,21 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.history import History
+from logdir.daemon.look import Look, look_at
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
-from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, log_dir_status, waiting_of
+from logdir.daemon.status import Counters, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
-from logdir.decide.capture import LEAST_FREE_PERCENT
+from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.record import heartbeat
-from logdir.errors import LogDirError, LogDirSuspectError, Problem
+from logdir.disk.replica.rate_limiter import FILES_PER_SECOND
+from logdir.errors import Problem
+from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent
 from logdir.service import purge
 from logdir.service.batch.auto_capture import capture_new
+from logdir.service.batch.pressure import relieve
+from logdir.service.batch.purge_batches import Rates
 from logdir.service.batch.use_cases import Ran, Spec, run
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
@@ -40,7 +45,9 @@ BEAT_MS: Final = 60 * 1000
 _PURGE_STEP_MS: Final = 1000
 """Longest time that a purge keeps a log dir busy: a capture may be waiting."""
 _ASK_AGAIN_MS: Final = 10 * 60 * 1000
-"""When what is due, and was kept by the recheck, is asked about again."""
+"""When what is due, and was kept by the recheck, is asked about again; and why captured replicas were removed."""
+_FIRST_ASK_MS: Final = 60 * 1000
+"""Time from a capture to the first such question: the broker's metadata log may lag behind."""
 
 
 class Surroundings(Protocol):
@@ -121,9 +128,14 @@ class Work:
         """Whether a log dir that could not be opened is to be tried again."""
         self._beaten_ms: int | None = None
         self._refused: set[tuple[str, str, str]] = set()
-        self._next_due_ms: int | None = None
-        self._asked_again_ms = 0
-        self._is_undo_off: set[str] = set()
+        self._due_ms: int | None = None
+        """When to purge next, as the next two on the boot-time clock."""
+        self._asked_ms: int | None = None
+        """When it was last asked what may be purged; ``None``: not yet, or not all of it was done."""
+        self._look: Look | None = None
+        """Of the sweep that has just ended."""
+        self._reasons_due_ms: int | None = None
+        """When to ask the metadata why captured replicas were removed; ``None``: there are none."""
         self._kept: tuple[Problem, ...] = ()
         """Why replicas whose deadline has passed are kept."""
 
@@ -142,17 +154,55 @@ class Work:
         self.is_automatic = self.session.config.auto_while_stopped or self.session.is_running() is True
         self.capture()
         self._beat()
-        log_dirs = self.log_dirs()
-        deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
-        now_ms = clock.now_ms()
-        if any(one.purging and one.state is LogDirState.ONLINE for one in log_dirs):
-            deadlines.append(now_ms)  # A removal that was interrupted goes on.
-        due_ms = min(deadlines, default=None)
-        if due_ms is not None and due_ms <= now_ms:
-            due_ms = max(now_ms, self._asked_again_ms)
-        if due_ms != self._next_due_ms:
-            self._next_due_ms = due_ms
-            self.supervisor.set_next_due(due_ms)
+        look = look_at(self.session)
+        if self._relieve(look):
+            look = look_at(self.session)
+        self._look = look
+        due_ms = self._next_due(look)
+        if due_ms != self._due_ms:
+            self._due_ms = due_ms
+            wall_ms = None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms()
+            self.supervisor.set_next_due(wall_ms)
+
+    def _next_due(self, look: Look) -> int | None:
+        """Return when to purge next, on the boot-time clock; ``None``: nothing has a deadline."""
+        asked_ms, now_ms = self._asked_ms, clock.boottime_ms()
+        wanted = [one for one in look.deadlines if asked_ms is None or one > asked_ms]
+        if asked_ms is not None and len(wanted) < len(look.deadlines):
+            wanted.append(asked_ms + _ASK_AGAIN_MS)  # It was due when last asked about, and was kept.
+        if any(one.purging and one.state is LogDirState.ONLINE for one in look.log_dirs):
+            wanted.append(now_ms)  # A removal that was interrupted goes on.
+        if not self._has_captured():
+            self._reasons_due_ms = None
+        else:
+            self._reasons_due_ms = self._reasons_due_ms or now_ms + _FIRST_ASK_MS
+            wanted.append(self._reasons_due_ms)
+        return min(wanted, default=None)
+
+    def _has_captured(self) -> bool:
+        """Whether a captured replica has a deadline, and may be due before it for the reason of its removal."""
+        return any(
+            item.marker is not None and item.marker.intent is Intent.CAPTURED and item.marker.delay_ms is not None
+            for facts in self.session.facts
+            for item in facts.staged
+            if item.kind is Kind.STAGED
+        )
+
+    def _relieve(self, look: Look) -> bool:
+        """Purge captured replicas where a disk is nearly full; return whether any went."""
+        config = self.session.config
+        is_short = any(room.lacking for room in look.rooms.values())
+        if not is_short or not self.is_automatic or config.pressure is not Pressure.PURGE_CAPTURED:
+            return False
+        rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, _PURGE_STEP_MS)
+        found = relieve(self.session.broker, look.rooms, rates, _Between(self))
+        self._purged(found.items, found.problems)
+        if not any(item.state is ItemState.DONE for item in found.items):
+            return False
+        self.session.note_failed_syncs()
+        self.session.list()
+        self.supervisor.sweep()  # What was not captured for lack of space may be captured now.
+        return True
 
     def rescan(self) -> None:
         """Read every log dir in full; what could not be opened before is tried again."""
@@ -225,7 +275,7 @@ class Work:
             StoppingError: the daemon ends.
             LogDirError: the broker has to be opened again.
         """
-        is_due = self._next_due_ms is not None and self._next_due_ms <= clock.now_ms()
+        is_due = self._due_ms is not None and self._due_ms <= clock.boottime_ms()
         if not is_due or not self.is_automatic:
             return
         broker = self.session.broker
@@ -233,16 +283,18 @@ class Work:
             source=SourceRequest(),
             bytes_per_second=self.session.config.purge_bytes_per_second,
             budget_ms=_PURGE_STEP_MS,
+            kept_reasons=self.session.config.capture_reasons,
         )
         self.session.beat(read_instant())
         shown = purge.plan(broker, request)
-        self._asked_again_ms = clock.now_ms() + _ASK_AGAIN_MS
+        self._asked_ms = clock.boottime_ms()
+        self._reasons_due_ms = self._asked_ms + _ASK_AGAIN_MS
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:
             items, problems = purge.apply(broker, shown, _Between(self))
             self._purged(items, problems)
             if any(item.problem is not None and item.problem.slug == PurgePausedError.code for item in items):
-                self._asked_again_ms = 0
+                self._asked_ms = None
         self.session.note_failed_syncs()
         self.session.list()
         self.supervisor.sweep()
@@ -286,31 +338,11 @@ class Work:
         """Whether the broker should be opened again: a log dir that was SUSPECT may answer now."""
         return self.is_reopening or self.session.may_renew()
 
-    def log_dirs(self) -> tuple[LogDirStatus, ...]:
-        """Return the status of every configured log dir."""
-        session = self.session
-        now = read_instant()
-        states = session.states()
-        beats = self._beats()
-        spaces = self._spaces()
-        staged = {one.log_dir: one.staged for one in session.facts}
-        return tuple(
-            log_dir_status(
-                log_dir,
-                states[log_dir],
-                staged.get(log_dir, ()),
-                beats.get(log_dir),
-                now,
-                spaces.get(log_dir),
-                is_undo_off=log_dir in self._is_undo_off,
-            )
-            for log_dir in session.broker.named.log_dirs
-        )
-
     def status(self) -> StatusResult:
         """Return the status of the log dirs and what was done; state, queue and events are the supervisor's."""
         supervisor, session = self.supervisor, self.session
-        log_dirs = self.log_dirs()
+        log_dirs = (self._look or look_at(session)).log_dirs
+        self._look = None
         belongs = [root.belongs for root in session.broker.roots]
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
@@ -334,26 +366,3 @@ class Work:
             return
         self.session.beat(read_instant())
         self._beaten_ms = now_ms
-
-    def _beats(self) -> dict[str, Any]:
-        found = {}
-        for open_dir in self.session.broker.open_dirs:
-            try:
-                found[open_dir.log_dir] = heartbeat.read(open_dir)
-            except (LogDirError, OSError):
-                continue
-        return found
-
-    def _spaces(self) -> dict[str, tuple[int, int]]:
-        found = {}
-        self._is_undo_off.clear()
-        for open_dir in self.session.broker.open_dirs:
-            try:
-                space = open_dir.top.space()
-            except (LogDirSuspectError, OSError):
-                continue
-            found[open_dir.log_dir] = (space.free_bytes, space.total_bytes)
-            for free, total in ((space.free_bytes, space.total_bytes), (space.free_inodes, space.total_inodes)):
-                if free * 100 < total * LEAST_FREE_PERCENT:
-                    self._is_undo_off.add(open_dir.log_dir)
-        return found

@@ -45,6 +45,14 @@ class CaptureRoom:
     free_inodes: int
     total_inodes: int
     """0: the file system creates inodes on demand."""
+    least_free_percent: int = LEAST_FREE_PERCENT
+    """``staged.min.free``."""
+
+    @property
+    def lacking(self) -> tuple[tuple[str, int, int], ...]:
+        """What is scarce: ``bytes`` or ``inodes``, how many are free, and how many there are."""
+        counted = (("bytes", self.free_bytes, self.total_bytes), ("inodes", self.free_inodes, self.total_inodes))
+        return tuple(one for one in counted if one[1] * 100 < one[2] * self.least_free_percent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +144,15 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
 
 
 def _against_room(replica: Replica, room: CaptureRoom) -> Refusal | None:
-    for free, total, what in (
-        (room.free_bytes, room.total_bytes, "bytes"),
-        (room.free_inodes, room.total_inodes, "inodes"),
-    ):
-        if free * 100 < total * LEAST_FREE_PERCENT:
-            return refuse(
-                replica.log_dir,
-                replica.path,
-                Why.LOW_SPACE,
-                f"at least {LEAST_FREE_PERCENT} % of the {what} of its disk free",
-                f"{free} of {total}",
-                "free space first: what is captured keeps the space that its broker would free",
-            )
+    for what, free, total in room.lacking:
+        return refuse(
+            replica.log_dir,
+            replica.path,
+            Why.LOW_SPACE,
+            f"at least {room.least_free_percent} % of the {what} of its disk free",
+            f"{free} of {total}",
+            "free space first: what is captured keeps the space that its broker would free",
+        )
     return None
 
 

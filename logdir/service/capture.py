@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from logdir.decide import capture as rule
-from logdir.decide.capture import CAPTURABLE, Capture, CapturePlan, CaptureRoom, plan_capture
+from logdir.decide.capture import CAPTURABLE, LEAST_FREE_PERCENT, Capture, CapturePlan, CaptureRoom, plan_capture
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
 from logdir.decide.staged.deadline import DelayPolicy
+from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.capture import CaptureItem
 from logdir.disk.replica.outcome import Outcome
@@ -125,8 +126,9 @@ def _there(facts: tuple[LogDirFacts, ...]) -> tuple[Replica, ...]:
 
 
 def rooms_of(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
-    """Return the free space of every log dir that answers."""
+    """Return the free space of the disk of every log dir that answers."""
     rooms = {}
+    asked = broker.request.least_free_percent
     for open_dir in broker.open_dirs:
         try:
             with map_os_errors(open_dir.log_dir):
@@ -134,13 +136,19 @@ def rooms_of(broker: OpenBroker) -> Mapping[str, CaptureRoom]:
         except LogDirSuspectError as error:
             broker.ports.note(error)
             continue
-        rooms[open_dir.log_dir] = CaptureRoom(
-            free_bytes=space.free_bytes,
-            total_bytes=space.total_bytes,
-            free_inodes=space.free_inodes,
-            total_inodes=space.total_inodes,
-        )
+        rooms[open_dir.log_dir] = room_of(space, asked)
     return rooms
+
+
+def room_of(space: Space, least_free_percent: int | None) -> CaptureRoom:
+    """Return the free space of a disk; ``least_free_percent``: ``staged.min.free``, ``None``: its default."""
+    return CaptureRoom(
+        free_bytes=space.free_bytes,
+        total_bytes=space.total_bytes,
+        free_inodes=space.free_inodes,
+        total_inodes=space.total_inodes,
+        least_free_percent=LEAST_FREE_PERCENT if least_free_percent is None else least_free_percent,
+    )
 
 
 def _deadlines(broker: OpenBroker) -> Mapping[tuple[str, str | None], int]:

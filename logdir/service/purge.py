@@ -17,6 +17,7 @@ from logdir.decide.selector import EVERYTHING
 from logdir.decide.staged import purge as rule
 from logdir.decide.staged.listing import reason_of
 from logdir.decide.staged.purge import Purge, PurgePlan, plan_purge
+from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
@@ -52,6 +53,10 @@ class PurgeRequest:
     """Rate limit per disk; 0: no limit."""
     budget_ms: int = 0
     """Longest time of one step; a replica that takes longer stays claimed. 0: no limit."""
+    is_topic_removed: bool = False
+    """Purge what the selector names only if its topic is known to be removed, and then before its deadline."""
+    kept_reasons: tuple[RemovalReason, ...] | None = None
+    """``capture.reasons`` of the daemon; ``None``: no captured replica goes before its deadline."""
 
     def require_valid(self) -> None:
         """Return if the request is valid.
@@ -63,6 +68,7 @@ class PurgeRequest:
             "--even-if-early": self.overrides.is_even_if_early,
             "--even-if-last": self.overrides.is_even_if_last,
             "--even-if-assigned": self.overrides.is_even_if_assigned,
+            "--topic-removed": self.is_topic_removed,
         }
         problems = [
             Problem(
@@ -220,6 +226,8 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
         quarantined=broker.quarantined,
         look=looking.look,
         facts=looking.facts,
+        kept_reasons=asked.kept_reasons,
+        is_topic_removed=asked.is_topic_removed,
     )
 
 

@@ -34,6 +34,7 @@ CALLS: Final = frozenset(
         "logdir.worker.operations:capture",
         "logdir.worker.operations:capture_all",
         "logdir.worker.operations:export_copy",
+        "logdir.worker.operations:has_other_names",
         "logdir.worker.operations:place_problems",
         "logdir.worker.operations:purge",
         "logdir.worker.inventory:write_inventory",

@@ -112,6 +112,17 @@ class _Budget:
             )
 
 
+def has_other_names(open_dir: OpenLogDir, name: str) -> bool:
+    """Whether a file of a staged replica is linked elsewhere, too, so that its removal frees less than its bytes.
+
+    Args:
+        open_dir: Its log dir.
+        name: Its name under ``deleting/``.
+    """
+    with open_dir.deleting.open(name) as directory:
+        return any(directory.stat(file).links != 1 for file in directory.names())
+
+
 def capture_all(opened: WorkerState, items: tuple[CaptureItem, ...]) -> tuple[Outcome, ...]:
     """Capture directories of one log dir, several at a time, as ``disk.replica.capture.capture``."""
     return tuple(disk_capture.capture(opened.open_dir, items, read_instant, CAPTURED_AT_ONCE))

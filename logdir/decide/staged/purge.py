@@ -1,8 +1,9 @@
 """Purge decisions: staged replicas that may be removed for good, because they are due or an operator names them.
 
-A purge is irrevocable. Before its deadline only a replica that an operator staged may be purged, and only with an
-override. A replica without a deadline is purged only if the operator includes held ones. A replica staged as the only
-in-sync one, or without knowledge of its assignment, needs an override of its own (``--even-if-last``).
+A purge is irrevocable. Before its deadline goes only what an operator staged, with an override; what was captured for a
+reason that ``capture.reasons`` leaves out; and what belongs to a topic that is known to be removed, if an operator
+requests that. A replica without a deadline is purged only if the operator includes held ones. A replica staged as the
+only in-sync one, or without knowledge of its assignment, needs an override of its own (``--even-if-last``).
 
 Replicas purged together are claimed together, and a claimed replica cannot be restored; so only as much is claimed at a
 time as is removed in about a second.
@@ -24,6 +25,7 @@ from logdir.decide.image.still_assigned import is_kept_for_last
 from logdir.decide.refusal import Refusal, at, refuse, refuse_marker, refuse_quarantined
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
+from logdir.decide.staged.removal_reason import RemovalReason, is_due_for, removal_reason
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.heartbeat_file import Heartbeat
@@ -57,6 +59,10 @@ class PurgeRequest:
     """The current cluster metadata; without it, replicas staged because of the metadata stay."""
     facts: Sequence[LogDirFacts] = ()
     """Facts of every log dir, to find live copies."""
+    kept_reasons: tuple[RemovalReason, ...] | None = None
+    """``capture.reasons``: what was captured for another reason is due at once; ``None``: nothing is due for it."""
+    is_topic_removed: bool = False
+    """Whether to purge, before its deadline, only what belongs to a removed topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +189,10 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
             log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
         )
 
+    if request.is_topic_removed:
+        if removal_reason(request.look, item, known) is not RemovalReason.TOPIC_REMOVED:
+            return _against_topic(request.look, *where)
+        return purge("its topic is removed, and an operator requests it")
     if is_kept_for_last(marker):
         return purge("the operator requests it, although it may be the last copy")
     was_operator = may_go_early(marker)
@@ -190,6 +200,9 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
         case Due():
             return purge("its deadline has passed")
         case NotYet():
+            kept = request.kept_reasons
+            if kept is not None and is_due_for(request.look, item, known, kept):
+                return purge(f"captured for a reason that capture.reasons leaves out: {_reason(request, item, known)}")
             if request.is_early and was_operator:
                 return purge("before its deadline: an operator requests it")
             words = _words(request, item, known, "--even-if-early") if was_operator else None
@@ -214,6 +227,17 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
             gate = against_purge(request.look, item, known) if words is None else None
             fix = f"add {words} to purge it for good"
             return gate or refuse(*where, Why.NO_DEADLINE, "a deadline that has passed", why, fix)
+
+
+def _reason(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> str:
+    return removal_reason(request.look, item, known).value
+
+
+def _against_topic(look: PurgeRecheck, log_dir: str, path: str) -> Refusal:
+    expected = "committed metadata that shows the removal of its topic"
+    found = "none" if look.blind is None else f"none: {look.blind.path}: {look.blind.mismatch()}"
+    fix = "start the broker, which continues its metadata log, or name newer metadata with --from; then repeat"
+    return refuse(log_dir, path, Why.TOPIC_NOT_REMOVED, expected, found, fix)
 
 
 def _words(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex, flags: str) -> str | None:

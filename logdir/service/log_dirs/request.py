@@ -30,6 +30,8 @@ class BrokerRequest:
     """The log dir of ``--disk``, which limits a selection; checked only for being one of the broker's."""
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     """How long a log dir may give no sign of life before it is SUSPECT."""
+    least_free_percent: int | None = None
+    """``staged.min.free``: a disk with less free space is nearly full; ``None``: the default."""
     source: str | None = None
     """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.config import KEYS, DaemonConfig, delete_delay_ms, parse, read_config
+from logdir.decide.staged.pressure import Pressure
+from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.errors import ConfigError
 from logdir.service.log_dirs.request import BrokerRequest
 
@@ -28,6 +30,25 @@ def test_only_the_broker_has_to_be_named() -> None:
     assert (config.delays.default_ms, config.delays.patterns) == (14_400_000, ())
     assert (config.auto_while_stopped, config.capture_exclude) == (False, ())
     assert (config.disk_timeout_ms, config.sweep_ms) == (10_000, 10_000)
+    assert (config.least_free_percent, config.pressure.value) == (10, "purge-captured")
+    assert [reason.value for reason in config.capture_reasons] == ["topic-removed", "not-known-yet"]
+
+
+@pytest.mark.parametrize("text", ["[]", "topic-removed", "[topic-removed, gone]", "[not-known-yet, not-known-yet]"])
+def test_reasons_are_a_list_of_known_words(text: str) -> None:
+    (line,) = refused(LEAST + f"capture.reasons: {text}".encode())
+    assert "expected a list of reasons: topic-removed, replica-moved-away, not-known-yet" in line
+
+
+def test_what_is_not_known_yet_cannot_be_left_out() -> None:
+    (line,) = refused(LEAST + b"capture.reasons: [topic-removed]")
+    assert "add not-known-yet: no reason is known at the moment of a capture" in line
+
+
+@pytest.mark.parametrize("text", ["pressure: purge", "pressure: true", "staged.min.free: 100", "staged.min.free: 10%"])
+def test_pressure_and_its_floor_are_checked(text: str) -> None:
+    (line,) = refused(LEAST + text.encode())
+    assert line.startswith(f"config-error: {FILE}: {text.split(':')[0]}: ")
 
 
 def test_every_key_is_read() -> None:
@@ -40,6 +61,9 @@ topics:
   pay*: {delete.topic.delay.ms: 30d}
   tmp: {delete.stale.topic.delay.ms: 0}
 capture.exclude: [scratch*, "__*"]
+capture.reasons: [not-known-yet, topic-removed, replica-moved-away]
+staged.min.free: 5
+pressure: hold
 auto.while.stopped: true
 disk.timeout.ms: 3000
 sweep.interval.ms: 500
@@ -55,6 +79,9 @@ purge.bytes.per.second: 0
         socket="/etc/logdird/run/x.sock",
         delays=config.delays,
         capture_exclude=("scratch*", "__*"),
+        capture_reasons=(RemovalReason.TOPIC_REMOVED, RemovalReason.MOVED_AWAY, RemovalReason.NOT_KNOWN_YET),
+        least_free_percent=5,
+        pressure=Pressure.HOLD,
         auto_while_stopped=True,
         disk_timeout_ms=3000,
         sweep_ms=500,
@@ -63,7 +90,10 @@ purge.bytes.per.second: 0
     assert config.delays.default_ms == 90_000_000
     assert config.delays.patterns == (("pay*", 30 * 24 * 60 * 60 * 1000), ("tmp", 0))
     assert config.broker_request(skipped=("/d1",)) == BrokerRequest(
-        server_properties="/etc/logdird/kafka/server.properties", skipped=("/d1",), disk_timeout_ms=3000
+        server_properties="/etc/logdird/kafka/server.properties",
+        skipped=("/d1",),
+        disk_timeout_ms=3000,
+        least_free_percent=5,
     )
 
 

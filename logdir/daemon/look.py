@@ -1,0 +1,99 @@
+"""A look at the log dirs between two pieces of work: free space, heartbeats, and the status that follows from them.
+
+Used by the thread of changes alone.
+
+Not here: what is staged (``session``), what is done about it (``work``).
+
+Spec: design §3.3, §5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from logdir.clock import Instant
+from logdir.daemon.session import Session
+from logdir.daemon.state import LogDirState
+from logdir.daemon.status import LogDirStatus, log_dir_status
+from logdir.decide.capture import CaptureRoom
+from logdir.decide.staged.deadline import Due, Held, NotYet, due
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import heartbeat
+from logdir.errors import LogDirError, LogDirSuspectError
+from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.inventory import Kind
+from logdir.observe.facts import StagedReplica
+from logdir.service.capture import room_of
+
+
+class Look(NamedTuple):
+    """The log dirs at one instant."""
+
+    log_dirs: tuple[LogDirStatus, ...]
+    """Every configured log dir, in the order of the configuration."""
+    rooms: dict[str, CaptureRoom]
+    """Free space of the log dirs that answer."""
+    deadlines: tuple[int, ...]
+    """When each staged replica on an ONLINE log dir may be purged, on the boot-time clock; past instants, too."""
+
+
+def look_at(session: Session) -> Look:
+    """Look at every configured log dir."""
+    now, states, beats, rooms = read_instant(), session.states(), _beats(session), _rooms(session)
+    staged = {one.log_dir: one.staged for one in session.facts}
+    log_dirs: list[LogDirStatus] = []
+    deadlines: list[int] = []
+    for log_dir in session.broker.named.log_dirs:
+        items = staged.get(log_dir, ())
+        counting, held = _deadlines(items, beats.get(log_dir), now)
+        first = min(counting, default=None)
+        next_due_ms = None if first is None else now.wall_ms + max(0, first - now.boottime_ms)
+        found = log_dir_status(log_dir, states[log_dir], items, next_due_ms, held, rooms.get(log_dir))
+        log_dirs.append(found)
+        if found.state is LogDirState.ONLINE:
+            deadlines += counting
+    return Look(tuple(log_dirs), rooms, tuple(deadlines))
+
+
+def _deadlines(staged: Sequence[StagedReplica], beat: Heartbeat | None, now: Instant) -> tuple[list[int], int]:
+    """Return the deadlines of staged replicas on the boot-time clock, and how many have none."""
+    found: list[int] = []
+    held = 0
+    for item in staged:
+        if item.kind is not Kind.STAGED:
+            continue
+        marker = item.marker
+        match Held(why="no marker") if marker is None else due(marker, beat, now):
+            case NotYet(remaining_ms=remaining_ms):
+                found.append(now.boottime_ms + remaining_ms)
+            case Due(elapsed_ms=elapsed_ms) if marker is not None and marker.delay_ms is not None:
+                found.append(now.boottime_ms - (elapsed_ms - marker.delay_ms))
+            case _:
+                held += 1
+    return found, held
+
+
+def _beats(session: Session) -> dict[str, Heartbeat | None]:
+    """Return the heartbeats: as written last, or, where nothing may be written, as read."""
+    found = {}
+    for open_dir in session.broker.open_dirs:
+        if open_dir.log_dir in session.beats and open_dir.log_dir not in session.broker.quarantined:
+            found[open_dir.log_dir] = session.beats[open_dir.log_dir]
+            continue
+        try:
+            found[open_dir.log_dir] = heartbeat.read(open_dir)
+        except (LogDirError, OSError):
+            continue
+    return found
+
+
+def _rooms(session: Session) -> dict[str, CaptureRoom]:
+    found = {}
+    for open_dir in session.broker.open_dirs:
+        try:
+            space = open_dir.top.space()
+        except (LogDirSuspectError, OSError):
+            continue
+        found[open_dir.log_dir] = room_of(space, session.config.least_free_percent)
+    return found

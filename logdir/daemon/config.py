@@ -42,6 +42,8 @@ _DELETE_DELAY: Final = "log.segment.delete.delay.ms"
 _ALIAS: Final = "delete.stale.topic.delay.ms"
 """The name that an earlier text of KIP-516 gives ``delete.topic.delay.ms``."""
 DEFAULT_SWEEP_MS: Final = 10 * 1000
+LEAST_DELETE_DELAY_MS: Final = 20 * 1000
+"""Below this delete delay of the broker the daemon warns."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 STATE_HOME: Final = "/var/lib/logdird"
 RUN_HOME: Final = "/run/logdird"
@@ -189,6 +191,24 @@ def delete_delay_ms(server_properties: str) -> int | None:
     """
     data = read_named(server_properties, _MAX_BYTES, "a server.properties to read")
     return parse_java_int(java_properties.parse(data, server_properties).get(_DELETE_DELAY, "").strip())
+
+
+def short_delete_delay(server_properties: str) -> Problem | None:
+    """Return the warning that the broker removes what it deletes so soon that a capture may come too late.
+
+    Raises:
+        ConfigError: the broker's configuration cannot be read.
+    """
+    found_ms = delete_delay_ms(server_properties)
+    if found_ms is None or found_ms >= LEAST_DELETE_DELAY_MS:
+        return None
+    return Problem(
+        "delete-delay-short",
+        server_properties,
+        f"{_DELETE_DELAY} of {LEAST_DELETE_DELAY_MS} or more: a restart of logdird takes some of it",
+        str(found_ms),
+        "raise it, or leave it out: Kafka's default is 60000",
+    )
 
 
 def parse(data: bytes, path: str) -> DaemonConfig:

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.daemon.config import DaemonConfig
+from logdir.daemon.config import DaemonConfig, short_delete_delay
 from logdir.daemon.state import LogDirState
 from logdir.disk.record import heartbeat
 from logdir.errors import (
@@ -104,6 +104,8 @@ class Session:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
             broker.quarantined.update(quarantined)
+            if (short := short_delete_delay(config.server_properties)) is not None:
+                broker.notes.append(short)
             leavers.mtimes.clear()
             leavers.names.clear()
             return cls(

@@ -11,12 +11,13 @@ from typing import NamedTuple, TypeVar
 
 from logdir.clock import Instant
 from logdir.decide.image.position import highest
-from logdir.decide.image.still_assigned import Assigned, assignment_of
+from logdir.decide.image.still_assigned import Assigned, StillAssigned, assignment_of
 from logdir.decide.refusal import refuse_marker
 from logdir.decide.selector import Selector, parse
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.listing import early_words, first_restorable, why_listed, with_words
 from logdir.decide.staged.purge_recheck import against_purge
+from logdir.decide.staged.removal_reason import RemovalReason, removal_reason
 from logdir.decide.staged.restore import RestoreKind, restore_kind_of
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller, heartbeat
@@ -26,6 +27,7 @@ from logdir.evidence import Evidence
 from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
+from logdir.formats.own.replica_marker import Intent
 from logdir.observe.facts import ReplicaIndex, StagedReplica
 from logdir.paths import DELETING, WORK_ROOT_FILE
 from logdir.reasons import Reason
@@ -61,6 +63,8 @@ class StagedItem:
     reason: Reason | None
     """``None`` if there is no marker, as for every field from the marker."""
     evidence: Evidence | None
+    removal: RemovalReason | None
+    """Why its broker had deleted a captured replica, by the cluster metadata; ``None``: it was not captured."""
     staged_at_ms: int | None
     delay_ms: int | None
     tiered: bool | None
@@ -86,6 +90,7 @@ class StagedItem:
         undo_until_ms: int | None = None,
         restore: RestoreKind | None = None,
         assigned: Assigned | None = None,
+        removal: RemovalReason | None = None,
     ) -> StagedItem:
         """Return the line of a staged replica."""
         marker = item.marker
@@ -99,6 +104,7 @@ class StagedItem:
             log_end=None,
             reason=None if marker is None else marker.reason,
             evidence=None if marker is None else marker.evidence,
+            removal=removal,
             staged_at_ms=None if marker is None else marker.staged_at_ms,
             delay_ms=None if marker is None else marker.delay_ms,
             tiered=None if marker is None else marker.tiered,
@@ -284,6 +290,9 @@ def listed(
         part = "partial capture, because its broker removed files meanwhile: logdirctl staged export copies it"
         return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
     assignment = assignment_of(looked.cluster, item)
+    removal = removal_reason(looked.look, item, known) if marker.intent is Intent.CAPTURED else None
+    if removal is RemovalReason.MOVED_AWAY and assignment.state is Assigned.GONE:
+        assignment = StillAssigned(Assigned.NOT_HERE, "another broker has it in sync, or another disk has it live")
     restore = restore_kind_of(assignment.state)
     gate = against_purge(looked.look, item, known)
     when = due(marker, beat, now)
@@ -302,4 +311,4 @@ def listed(
             state, until, why = COUNTING, at_ms, "; ".join(filter(None, (about, early)))
         case Held(why=found):
             state, why = HELD, "; ".join(filter(None, (about, found, words))) if gate is None else about
-    return StagedItem.of(item, state, why, until, restore, assignment.state)
+    return StagedItem.of(item, state, why, until, restore, assignment.state, removal)

@@ -27,7 +27,7 @@ from tools.cli.arguments import Exit
 
 LS_KEYS = [
     "assigned", "delay_ms", "detail", "evidence", "log_bytes", "log_dir", "log_end", "partition", "path", "problem",
-    "reason", "restore",
+    "reason", "removal", "restore",
     "staged_at_ms", "state", "tiered", "topic", "topic_id", "undo_until_ms",
 ]  # fmt: skip
 ITEM_KEYS = [

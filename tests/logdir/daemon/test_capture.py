@@ -61,6 +61,12 @@ def test_the_sweep_finds_what_no_event_told(tmp_path: Path) -> None:
         until("it is captured", lambda: one.status().captured == 1, 5)
 
 
+def test_a_broker_that_removes_too_soon_is_named(tmp_path: Path) -> None:
+    with daemon(tmp_path, delete_delay_ms=5000) as one:
+        (problem,) = one.status().waiting
+        assert (problem.slug, problem.path) == ("delete-delay-short", str(one.server_properties))
+
+
 def test_what_was_deleted_while_the_daemon_was_down_is_captured_at_its_start(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         path = one.make()

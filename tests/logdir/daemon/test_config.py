@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logdir.daemon.config import KEYS, DaemonConfig, delete_delay_ms, parse, read_config
+from logdir.daemon.config import KEYS, DaemonConfig, delete_delay_ms, parse, read_config, short_delete_delay
 from logdir.decide.staged.pressure import Pressure
 from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.errors import ConfigError
@@ -191,6 +191,22 @@ def test_relative_paths_start_at_the_folder_of_the_file(tmp_path: Path, monkeypa
 def test_the_delete_delay_is_the_brokers(tmp_path: Path, line: str, expected: int | None) -> None:
     (tmp_path / "server.properties").write_text(f"node.id=1\n{line}\n")
     assert delete_delay_ms(str(tmp_path / "server.properties")) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "is_short"),
+    [("", False), ("log.segment.delete.delay.ms=19999", True), ("log.segment.delete.delay.ms=20000", False)],
+)
+def test_a_delete_delay_under_20_seconds_draws_a_warning(tmp_path: Path, line: str, is_short: bool) -> None:
+    (tmp_path / "server.properties").write_text(f"node.id=1\n{line}\n")
+    found = short_delete_delay(str(tmp_path / "server.properties"))
+    assert (found is not None) == is_short
+    if found is not None:
+        assert (found.slug, found.path, found.found) == (
+            "delete-delay-short",
+            str(tmp_path / "server.properties"),
+            "19999",
+        )
 
 
 def test_every_key_is_documented_with_its_default() -> None:

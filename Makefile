@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml setup.py migrate/logdird-spark.pth .ci/setup
 	touch $@
 
 demo: $(STAMP)
-	$(BIN)/python -m examples.demo $(DEMO)
+	$(BIN)/python -m examples.demo $(DEMO) $(if $(KAFKA),--kafka)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not root and not slow"

@@ -1,43 +1,28 @@
 """The demonstration: a small fleet of log dirs that real brokers wrote, conflicts sown on top, scanned and planned.
 
 ``python -m examples.demo DIR`` unpacks the fleet into DIR, runs the commands an operator would type, prints one line
-per sown conflict as the plan found it, and says where the report is. Exit 0 if every one was found.
+per sown conflict as the plan found it, and says where the report is. Then it tells how a topic that was deleted comes
+back (``undo``); with ``--kafka`` beside a real broker. Exit 0 if every conflict was found, and every record is back.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
-import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from examples.cluster import Cluster, directory_id, properties, rename_topics, retell
-from logdir.ids import DirectoryId
+from examples import undo
+from examples.broker import CLUSTER_IDS, Member, set_property, settle
 from tools.logdirctl.main import main as logdirctl
 
-TREES = Path(__file__).parent / "trees"
 _LONG_AGO_S = 1_760_000_000
+KAFKA = "--kafka"
+"""The option that tells the last part beside a real broker."""
 MARK = ".logdird-demo"
 """In a directory the demonstration made, and may therefore make anew."""
-
-
-class Member(NamedTuple):
-    """One broker of the fleet: a copy of a tree under another identity."""
-
-    cluster: str
-    node_id: int
-    rack: str | None
-    tree: str
-    folder: str
-    """Where its log dirs lie, relative to the demonstration."""
-    by_inventory: bool = False
-    """Known by inventory files, as on a broker host; else its disks are walked."""
-    extra: tuple[str, ...] = ()
-    """Log dirs that are configured and not there."""
 
 
 class Seed(NamedTuple):
@@ -73,62 +58,7 @@ FLEET = (
     Member("lab", 3, None, "4.3.1-kill9", "lab/broker-3"),
     Member("lab", 3, None, "4.3.1-kill9", "lab/broker-3-again"),
 )
-CLUSTER_IDS = {
-    "orders": "MkU3OEVBNTcwNTJENDM2Qk",
-    "billing": "XZhFlEqDQ_WJt0fqlZtdxg",
-    "events": "ZGVtby1ldmVudHMtY2x1cw",
-    "lab": "ZGVtby1sYWItY2x1c3RlcA",
-}
-TOPICS = {
-    "orders": {
-        "plain": "orders", "x-y-3": "payments", "rolled": "shipments", "compacted": "customers", "to-delete": "returns",
-    }
-}  # fmt: skip
-"""Other names than those of the tree, by cluster."""
 OTHER_ID = "bG9nZGlyZEReZW1vLWlkMQ"
-
-
-def _set_property(log_dir: Path, key: str, value: str) -> None:
-    path = log_dir / "meta.properties"
-    lines = [line for line in path.read_text("latin-1").splitlines() if not line.startswith(f"{key}=")]
-    path.write_text("\n".join([*lines, f"{key}={value}", ""]), "latin-1")
-
-
-def _settle(member: Member, target: Path) -> None:
-    """Unpack a tree and give it the broker's identity, its metadata log, and a ``server.properties``."""
-    with tarfile.open(TREES / f"{member.tree}.tar.xz") as archive:
-        archive.extractall(target, filter="data")
-    log_dirs = sorted(target.iterdir())
-    topics = TOPICS.get(member.cluster, {})
-    cluster = _cluster(member, log_dirs, topics)
-    for log_dir in log_dirs:
-        text = (log_dir / "meta.properties").read_text("latin-1")
-        _set_property(log_dir, "node.id" if "node.id=" in text else "broker.id", str(member.node_id))
-        _set_property(log_dir, "cluster.id", CLUSTER_IDS[member.cluster])
-        if "directory.id=" in text:
-            _set_property(log_dir, "directory.id", str(directory_id(member.folder, log_dir.name)))
-        rename_topics(log_dir, topics)
-        metadata = log_dir / "__cluster_metadata-0"
-        if metadata.is_dir():
-            retell(metadata, cluster)
-    lines = json.loads((TREES / f"{member.tree}.json").read_text())["server.properties"]
-    configured = [*log_dirs, *(target / name for name in member.extra)]
-    text = properties(lines, member.node_id, configured, is_first=member.node_id == cluster.nodes[0])
-    (target / "server.properties").write_text(text)
-
-
-def _cluster(member: Member, log_dirs: Sequence[Path], topics: Mapping[str, str]) -> Cluster:
-    """Say as what cluster a tree is told: every broker entry has a replica of every partition."""
-    folders = {one.node_id: one.folder for one in reversed(FLEET) if one.cluster == member.cluster}
-    nodes = tuple(sorted(folders))
-    directories = {}
-    for log_dir in log_dirs:
-        for line in (log_dir / "meta.properties").read_text("latin-1").splitlines():
-            if line.startswith("directory.id="):
-                own = bytes(DirectoryId.parse(line.partition("=")[2].replace("\\", "")))
-                folder = {**folders, member.node_id: member.folder}
-                directories[own] = tuple(bytes(directory_id(folder[node], log_dir.name)) for node in nodes)
-    return Cluster(nodes, directories, topics)
 
 
 def _metadata(path: str, text: str) -> Callable[[Path], None]:
@@ -146,7 +76,7 @@ def _copy(source: str, target: str) -> Callable[[Path], None]:
 
 
 def _property(log_dir: str, key: str, value: str) -> Callable[[Path], None]:
-    return lambda broker: _set_property(broker / log_dir, key, value)
+    return lambda broker: set_property(broker / log_dir, key, value)
 
 
 def _nothing(broker: Path) -> None:
@@ -182,7 +112,7 @@ def _member(seed: Seed) -> Member:
 def build(top: Path) -> None:
     """Unpack the fleet below ``top``, an empty directory, and sow every conflict and one stray."""
     for member in FLEET:
-        _settle(member, top / member.folder)
+        settle(member, top / member.folder, FLEET)
     # A topic that the cluster removed, copied back by hand: a stray that its metadata log proves.
     (stray,) = (top / "orders/broker-1").glob("d?/returns-0.*-delete")
     for file in stray.iterdir():
@@ -272,9 +202,24 @@ def _type(arguments: Sequence[str], out: TextIO) -> None:
         raise SystemExit(f"demo: logdirctl {arguments[0]} ended with {status}")
 
 
+def _undo(top: Path, out: TextIO, *, is_kafka_wanted: bool) -> None:
+    """Tell the story of a topic that comes back; beside a real broker if that is wanted and can be had."""
+    if is_kafka_wanted:
+        from examples import kafka_broker
+
+        if not (lacking := kafka_broker.missing()):
+            (top / "beside-kafka").mkdir()
+            with kafka_broker.started(top / "kafka") as broker:
+                undo.run(broker, top / "beside-kafka", out)
+            return
+        out.write(f"no real broker can be started here: {lacking}\n")
+    undo.run(undo.TreeBroker(top), top / "undo", out)
+
+
 def main(argv: Sequence[str], out: TextIO) -> int:
     """Run the demonstration in the directory ``argv`` names; return the exit status."""
-    top = Path(argv[0] if argv else "demo").absolute()
+    named = [one for one in argv if one != KAFKA]
+    top = Path(named[0] if named else "demo").absolute()
     _fresh(top)
     out.write(f"unpacking {len(FLEET)} brokers that stock releases wrote, sowing {len(SEEDS)} conflicts\n")
     build(top)
@@ -292,7 +237,8 @@ def main(argv: Sequence[str], out: TextIO) -> int:
     missed = [line_of(seed, top) for seed in SEEDS if line_of(seed, top) not in lines]
     for line in missed:
         sys.stderr.write(f"demo: not found: {line}\n")
-    out.write(f"\nreport: {plan / 'report.html'}\n")
+    out.write(f"\nreport: {plan / 'report.html'}\n\na topic is deleted, and comes back:\n")
+    _undo(top, out, is_kafka_wanted=KAFKA in argv)
     return 1 if missed else 0
 
 

@@ -63,7 +63,7 @@ def names(numbers: range) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "megabytes"), [("ext4", 192), ("xfs", 320)])
-def test_only_as_many_go_as_bring_the_floor_back(images: Images, kind: str, megabytes: int) -> None:
+def test_a14_a50_only_as_many_go_as_bring_the_floor_back(images: Images, kind: str, megabytes: int) -> None:
     with on_disk(images, kind, megabytes) as (one, disk):
         gone = captured(one, 40)
         for path in gone[:20]:
@@ -80,7 +80,7 @@ def test_only_as_many_go_as_bring_the_floor_back(images: Images, kind: str, mega
         assert "replica.loss" in one.log
 
 
-def test_what_its_broker_still_has_stays_and_nothing_new_is_captured(images: Images) -> None:
+def test_a50_what_its_broker_still_has_stays_and_nothing_new_is_captured(images: Images) -> None:
     with on_disk(images, "ext4", 192) as (one, disk):
         gone = captured(one, 3)
         one.remove(gone[0])

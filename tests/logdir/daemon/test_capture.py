@@ -88,7 +88,7 @@ def test_a_daemon_killed_and_started_again_captures_nothing_twice(tmp_path: Path
         assert not any("-delete" in name for name in one.staged())
 
 
-def test_no_process_and_no_lock_outlives_a_daemon_that_is_killed(tmp_path: Path) -> None:
+def test_a41_no_process_and_no_lock_outlives_a_daemon_that_is_killed(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         until("a worker and a watch for each log dir", lambda: len(one.children()) == 4)
         children = one.children()

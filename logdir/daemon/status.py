@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from logdir.daemon.failed_replicas import FailedReplicas
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.capture import CaptureRoom
@@ -81,6 +82,8 @@ class StatusResult:
     missed: int
     """Directories that the broker removed before they were captured, since the daemon started."""
     purged: int
+    failed_replicas: FailedReplicas | None = None
+    """The replicas on failed disks; ``None``: no disk has failed."""
     waiting: tuple[Problem, ...]
     """What waits for an operator."""
     queued: int

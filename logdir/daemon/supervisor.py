@@ -28,6 +28,7 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
+from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.session import Session
 from logdir.daemon.state import DaemonState, Event, after
@@ -92,6 +93,7 @@ class Supervisor:
         self.history = history
         self.timer = timer
         self.counters = Counters()
+        self.failed_disks = FailedDisks()
         self.started: Future[None] = Future()
         """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
         self._state = DaemonState.STARTING

@@ -16,11 +16,12 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
+from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
-from logdir.daemon.status import Counters, StatusResult, blank_status, waiting_of
+from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -35,6 +36,8 @@ from logdir.service.batch.purge_batches import Rates
 from logdir.service.batch.use_cases import Ran, Spec, run
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
+from logdir.service.report.json_form import to_json
+from logdir.service.report.json_text import compact
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.text import utc
 from logdir.worker.operations import PurgePausedError
@@ -56,6 +59,7 @@ class Surroundings(Protocol):
     version: str
     history: History
     counters: Counters
+    failed_disks: FailedDisks
 
     def sweep(self) -> None:
         """Sweep soon."""
@@ -161,8 +165,13 @@ class Work:
         due_ms = self._next_due(look)
         if due_ms != self._due_ms:
             self._due_ms = due_ms
-            wall_ms = None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms()
-            self.supervisor.set_next_due(wall_ms)
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Wake up when the next replica is due."""
+        due_ms = self._due_ms
+        # A millisecond later than the two clocks say: each of them is rounded down.
+        self.supervisor.set_next_due(None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms() + 1)
 
     def _next_due(self, look: Look) -> int | None:
         """Return when to purge next, on the boot-time clock; ``None``: nothing has a deadline."""
@@ -276,6 +285,8 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         is_due = self._due_ms is not None and self._due_ms <= clock.boottime_ms()
+        if not is_due:
+            self._set_timer()  # It has come early: the wall clock and the boot-time clock went apart.
         if not is_due or not self.is_automatic:
             return
         broker = self.session.broker
@@ -286,9 +297,9 @@ class Work:
             kept_reasons=self.session.config.capture_reasons,
         )
         self.session.beat(read_instant())
-        shown = purge.plan(broker, request)
-        self._asked_ms = clock.boottime_ms()
+        self._asked_ms = clock.boottime_ms()  # Before the plan: what becomes due meanwhile is asked about next time.
         self._reasons_due_ms = self._asked_ms + _ASK_AGAIN_MS
+        shown = purge.plan(broker, request)
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:
             items, problems = purge.apply(broker, shown, _Between(self))
@@ -343,22 +354,41 @@ class Work:
         supervisor, session = self.supervisor, self.session
         log_dirs = (self._look or look_at(session)).log_dirs
         self._look = None
+        self._note_failed(log_dirs)
         belongs = [root.belongs for root in session.broker.roots]
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
         return replace(
             blank_status(session.config.name, supervisor.version),
             looked_at_ms=clock.now_ms(),
-            node_id=belongs[0].node_id if belongs else None,
+            node_id=self._node_id,
             cluster_id=belongs[0].cluster_id if belongs else None,
             broker_runs=session.is_running(),
             log_dirs=log_dirs,
             captured=counters.captured,
             missed=counters.missed,
             purged=counters.purged,
+            failed_replicas=supervisor.failed_disks.record(self._node_id),
             waiting=(*waiting_of(session, log_dirs), *self._kept),
             next_due_ms=min(deadlines, default=None),
         )
+
+    @property
+    def _node_id(self) -> int | None:
+        return next((root.belongs.node_id for root in self.session.broker.roots), None)
+
+    def _note_failed(self, log_dirs: Sequence[LogDirStatus]) -> None:
+        """Log which disks have failed since the last look, with their replicas, and which are back."""
+        disks, history = self.supervisor.failed_disks, self.supervisor.history
+        failed, back = disks.note({one.log_dir: one.state for one in log_dirs}, self.session.facts)
+        for log_dir in failed:
+            found = disks.record(self._node_id, log_dir)
+            LOG.error("disk.failed log_dir=%s FailedReplicas=%s", log_dir, compact(to_json(found)))
+            count = 0 if found is None else sum(len(topic.partitions) for topic in found.topics)
+            history.add("disk-failed", log_dir=log_dir, partitions=count)
+        for log_dir in back:
+            LOG.info("disk.back log_dir=%s", log_dir)
+            history.add("disk-back", log_dir=log_dir)
 
     def _beat(self) -> None:
         now_ms = clock.boottime_ms()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from logdir.service.report.json_form import to_json
+from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
 from tests.tools.ctl import HOME, ctl, held, launch
 
@@ -141,6 +144,25 @@ def test_a_disk_that_is_gone_does_not_keep_the_others_from_being_served(tmp_path
         states = {Path(disk.log_dir).name: disk.state.value for disk in one.status().log_dirs}
         assert states == {"d1": "online", "d2": "offline"}
         assert any(problem.path == str(one.log_dirs[1]) for problem in one.status().waiting)
+
+
+def test_replicas_of_a_disk_that_fails_are_told_in_the_shape_of_kip_631(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more="sweep.interval.ms: 500\n") as one:
+        one.make(disk=1)
+        one.make("pay", 4, disk=1)
+        one.delete(one.make("pay", 7, disk=1))
+        one.start()
+        assert one.status().failed_replicas is None
+        one.log_dirs[1].rename(tmp_path / "away")
+        until("it has failed", lambda: one.status().failed_replicas is not None)
+        failed = to_json(one.status().failed_replicas)
+        assert failed == {"brokerId": 1, "topics": [{"topicId": TOPIC_ID, "partitions": [0, 4]}]}
+        (line,) = [line for line in map(json.loads, one.log.splitlines()) if line["event"] == "disk.failed"]
+        assert json.loads(line["detail"].partition("FailedReplicas=")[2]) == failed
+        (tmp_path / "away").rename(one.log_dirs[1])
+        until("it is back", lambda: one.status().failed_replicas is None)
+        told = [(event["event"], event.get("partitions")) for event in one.events() if "disk" in event["event"]]
+        assert told == [("disk-failed", 2), ("disk-back", None)]
 
 
 def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:

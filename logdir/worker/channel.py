@@ -18,6 +18,8 @@ _AT_ONCE = 1 << 18
 _DESCRIPTORS = 4
 ENOUGH: Final[list[object]] = ["enough"]
 """Message to a worker: the process that started it wants no more parts of a stream."""
+READY: Final = "ready"
+"""First message of a worker in a new interpreter: it has started, and waits for calls."""
 MAX_BYTES = 1 << 30
 """Size limit of one frame; a larger one is an error."""
 

@@ -27,7 +27,7 @@ from logdir.errors import LogDirError
 from logdir.observe.awaited import is_getting_on
 from logdir.worker import codec
 from logdir.worker.calls import Signature, called
-from logdir.worker.channel import ENOUGH, Inbox, frame, receive
+from logdir.worker.channel import ENOUGH, READY, Inbox, frame, receive
 from logdir.worker.state import WorkerState
 
 ALIVE_S = 0.2
@@ -183,5 +183,7 @@ def main() -> None:
     """Serve the socket that is standard input, as a worker in a new interpreter; does not return."""
     with socket.socket(fileno=os.dup(0)) as connection:
         settle(connection, int(sys.argv[1]))
+        with suppress(OSError):  # The starter may have ended.
+            connection.sendall(frame([READY, None]))
         serve(connection)
     os._exit(0)

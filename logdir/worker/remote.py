@@ -26,7 +26,7 @@ from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.worker import state
 from logdir.worker.calls import Signature, name_of
-from logdir.worker.channel import ENOUGH, Inbox, frame
+from logdir.worker.channel import ENOUGH, READY, Inbox, frame
 from logdir.worker.directory import RemoteDirectory, RemoteDisk
 from logdir.worker.port import Pending, Port
 from logdir.worker.reaping import has_ended
@@ -40,6 +40,8 @@ DEFAULT_PATIENCE_MS: Final = 10 * 1000
 """Default of ``--disk-timeout``: longest time without a sign of life."""
 _ENOUGH_MS: Final = 1000
 """Timeout of a call whose further results are not needed."""
+_STARTING_MS: Final = 30 * 1000
+"""How long a new interpreter may take until its worker is ready: it touches no log dir before."""
 _END_MS: Final = 100
 """How long to wait for a killed worker; one that hangs in the kernel ends later."""
 
@@ -47,7 +49,16 @@ _END_MS: Final = 100
 class RemotePort:
     """Makes the calls of a log dir in a worker process."""
 
-    def __init__(self, log_dir: str, pid: int, connection: socket.socket, patience_ms: int, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        log_dir: str,
+        pid: int,
+        connection: socket.socket,
+        patience_ms: int,
+        waiting: Waiting,
+        *,
+        is_ready: bool = True,
+    ) -> None:
         self.log_dir = log_dir
         self.pid = pid
         self.waiting = waiting
@@ -58,6 +69,8 @@ class RemotePort:
         """When the worker last gave a sign of life, or was sent a call."""
         self.patience_ms = patience_ms
         """Longest time without a sign of life."""
+        self._starting_until_ms = 0 if is_ready else self.heard_ms + _STARTING_MS
+        """Until when the worker may start, which a busy machine delays and no log dir."""
         self.connection = connection
         connection.settimeout(patience_ms / 1000)  # A stopped worker reads nothing.
         self._inbox = Inbox()
@@ -73,7 +86,9 @@ class RemotePort:
     @property
     def patient_until_ms(self) -> int:
         """When the worker is killed if it gives no sign of life before then."""
-        return self.heard_ms + patience_now(self.patience_ms)
+        patience_ms = patience_now(self.patience_ms)
+        until_ms = self.heard_ms + patience_ms
+        return until_ms if patience_ms < self.patience_ms else max(until_ms, self._starting_until_ms)
 
     def begin(self, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
         """Implement ``Port.begin``."""
@@ -198,7 +213,9 @@ class RemotePort:
             return
         self.heard_ms = clock.monotonic_ms()
         for kind, value in values:
-            if kind == "alive":
+            if kind == READY:
+                self._starting_until_ms = 0
+            elif kind == "alive":
                 self.progress = value
             elif kind == "part" and self._asked is not None:
                 self._asked.parts.append(value)

@@ -127,14 +127,15 @@ def close_all(ports: Sequence[Port]) -> None:
 
 def _started(log_dir: str, patience_ms: int, waiting: Waiting) -> RemotePort:
     ours, theirs = socket.socketpair()
+    is_forked = is_alone()
     try:
-        pid = _forked(theirs) if is_alone() else _spawned(theirs)
+        pid = _forked(theirs) if is_forked else _spawned(theirs)
     except BaseException:
         ours.close()
         raise
     finally:
         theirs.close()
-    return RemotePort(log_dir, pid, ours, patience_ms, waiting)
+    return RemotePort(log_dir, pid, ours, patience_ms, waiting, is_ready=is_forked)
 
 
 def _forked(connection: socket.socket) -> int:

@@ -517,3 +517,25 @@ def test_a_worker_that_finds_its_log_dir_suspect_is_believed(beside: str, tmp_pa
         with pytest.raises(LogDirSuspectError, match="expected a lock, found pid 1"):
             port.run(identity_at, str(top))
         assert ends(port.pid)
+
+
+def test_a_worker_that_is_slow_to_start_is_no_log_dir_that_hangs(
+    tmp_path: Path, beside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new interpreter that gets no time from a busy machine has touched no disk yet."""
+    spawned = os.posix_spawn
+
+    def slow(path: str, argv: list[str], *more: object, **options: object) -> int:
+        code = argv[4]
+        return spawned(path, [*argv[:4], f"import time; time.sleep(1); {code}", *argv[5:]], *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "posix_spawn", slow)
+    made = log_dir(tmp_path / "d1")
+    with ports(made, patience_ms=600) as (port,):
+        assert identity_at(str(made)) == port.run(identity_at, str(made))
+        assert not port.is_suspect
+        os.kill(port.pid, signal.SIGSTOP)  # From now on only the timeout counts.
+        began = time.monotonic()
+        with pytest.raises(LogDirSuspectError):
+            port.run(identity_at, str(made))
+        assert time.monotonic() - began < 10

@@ -28,6 +28,7 @@ from logdir.wire.errors import UnknownMessageError, WireError
 from logdir.wire.message import Direction, Form, Message
 from logdir.wire.messages import (
     broker_requests,
+    client_requests,
     log_dir_requests,
     log_requests,
     quorum_requests,
@@ -40,6 +41,7 @@ from logdir.wire.schema import parse_fields
 
 _MODULES: Final = (
     broker_requests,
+    client_requests,
     log_dir_requests,
     log_requests,
     quorum_requests,

@@ -96,6 +96,16 @@ def message(name: str, direction: Direction, version: int, form: Form = Form.SHI
     return _checked(_BY_NAME.get((name, direction, form)), name, direction, version, form)
 
 
+def newest(name: str, direction: Direction) -> Message:
+    """Return the shipped request or response of an API by its name, to ask for the versions of it.
+
+    Raises:
+        UnknownMessageError: this release knows no such message.
+    """
+    found = _BY_NAME.get((name, direction, Form.SHIPPED))
+    return _checked(found, name, direction, 0 if found is None else found.versions.high, Form.SHIPPED)
+
+
 def _of_key(key: int, direction: Direction, version: int, form: Form) -> Message:
     return _checked(MESSAGES.get((key, direction, form)), f"API {key}", direction, version, form)
 

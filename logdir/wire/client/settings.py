@@ -39,6 +39,7 @@ DEFAULT_SETUP_TIMEOUT_MS: Final = 10 * 1000
 _ADDRESS: Final = re.compile(
     r"(?:[A-Za-z][A-Za-z0-9_]*://)?(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<name>[^\s:\[\]/]+)):(?P<port>\d{1,5})"
 )
+_MAX_CLIENT_ID_BYTES: Final = 0x7FFF
 _MODULES: Final = {PLAIN: "PlainLoginModule"} | dict.fromkeys(HASHES, "ScramLoginModule")
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 _VARIABLE: Final = re.compile(r"\$\{[^}]*?:[^}]*?\}")
@@ -142,7 +143,7 @@ def parse(data: bytes, path: str = "") -> ClientSettings:
         protocol=protocol,
         sasl=_sasl(found) if protocol.is_sasl else None,
         tls=stores.parse(found) if protocol.is_tls else None,
-        client_id=found.values.get("client.id", ""),
+        client_id=_client_id(found),
         request_timeout_ms=_milliseconds(found, "request.timeout.ms", DEFAULT_REQUEST_TIMEOUT_MS),
         setup_timeout_ms=_milliseconds(found, "socket.connection.setup.timeout.ms", DEFAULT_SETUP_TIMEOUT_MS),
     )
@@ -201,6 +202,23 @@ def _milliseconds(found: Found, key: str, default: int) -> int:
     return number
 
 
+def _client_id(found: Found) -> str:
+    text = found.values.get("client.id", "")
+    if not _is_utf8(text) or len(text.encode()) > _MAX_CLIENT_ID_BYTES:
+        found.problem(f"client.id in at most {_MAX_CLIENT_ID_BYTES} bytes", f"{len(text)} characters")
+        return ""
+    return text
+
+
+def _is_utf8(text: str) -> bool:
+    # An escape of a properties file may be half a character.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _sasl(found: Found) -> SaslSettings | None:
     mechanism = found.values.get("sasl.mechanism", "GSSAPI")
     if mechanism not in _MODULES:
@@ -233,7 +251,7 @@ def _login(found: Found, mechanism: str, login: jaas.Login, wanted: str) -> Sasl
         found.problem(wanted, f"no {' and no '.join(missing)}")
         return None
     username, password = login.options["username"].reveal(), login.options["password"]
-    if "\0" in username + password.reveal():
-        found.problem("a username and a password without the character 0", "one with it")
+    if "\0" in username + password.reveal() or not _is_utf8(username) or not _is_utf8(password.reveal()):
+        found.problem("a username and a password in Unicode without the character 0", "another text")
         return None
     return SaslSettings(mechanism=mechanism, username=username, password=password)

@@ -111,6 +111,14 @@ REFUSED = {
         [*OVER_TLS, "sasl.mechanism=PLAIN", "sasl.jaas.config=PlainLoginModule optional username=a;"],
         "found no password",
     ),
+    "half a character in a password": (
+        [*OVER_TLS, "sasl.mechanism=PLAIN", f"sasl.jaas.config={PLAIN}".replace("-secret", "-\\uD800")],
+        "expected a username and a password in Unicode without the character 0, found another text",
+    ),
+    "a client id beyond what a request holds": (
+        [f"client.id={'x' * 32768}"],
+        "expected client.id in at most 32767 bytes, found 32768 characters",
+    ),
     "a delegation token": (
         ["security.protocol=SASL_SSL", "sasl.mechanism=SCRAM-SHA-256", f"sasl.jaas.config={TOKEN}"],
         "found tokenauth, a delegation token",

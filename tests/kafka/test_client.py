@@ -15,7 +15,7 @@ import pytest
 from logdir.ids import TopicId
 from logdir.wire.client.answers import Existence
 from logdir.wire.client.cluster_client import ClusterClient
-from logdir.wire.client.errors import AnsweredErrorError, AskError
+from logdir.wire.client.errors import AskError, BrokerAnswerError
 from logdir.wire.client.settings import parse
 from tests.kafka.client import ReplicaKey
 from tests.kafka.rig import Broker, Rig, await_true, free_ports
@@ -188,7 +188,7 @@ def test_an_id_is_present_hidden_or_gone_for_a_user_with_the_right_to_one_topic(
                 (Existence.GONE, 100),
             ]
         for ask in (alice.quorum, lambda: alice.log_dirs(1)):
-            with pytest.raises(AnsweredErrorError) as caught:
+            with pytest.raises(BrokerAnswerError) as caught:
                 ask()
             assert caught.value.number == 31
 

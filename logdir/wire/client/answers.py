@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from logdir.ids import TopicId
 from logdir.replica_ref import ReplicaRef
 from logdir.wire.client import error_codes
-from logdir.wire.client.errors import AnsweredErrorError, MalformedAnswerError
+from logdir.wire.client.errors import BrokerAnswerError, MalformedAnswerError
 from logdir.wire.client.settings import Address
 
 
@@ -142,11 +142,11 @@ def require_no_error(where: str, number: int, expected: str, fix: str = "") -> N
     """Return if an answer as a whole has no error number.
 
     Raises:
-        AnsweredErrorError: it has one.
+        BrokerAnswerError: it has one.
     """
     if number != error_codes.NONE:
         name = error_codes.name_of(number)
-        raise AnsweredErrorError(where, number=number, name=name, expected=expected, fix=fix)
+        raise BrokerAnswerError(where, number=number, name=name, expected=expected, fix=fix)
 
 
 def cluster_of(where: str, body: dict[str, Any]) -> Cluster:

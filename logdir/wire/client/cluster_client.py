@@ -25,7 +25,7 @@ from logdir.wire.client.session import Session, open_session
 from logdir.wire.client.settings import Address, ClientSettings
 
 _BY_TOPIC_ID: Final = 12
-"""Versions 10 and 11 of Metadata have the field, and no broker answers by it (KAFKA-13372)."""
+"""Versions 10 and 11 of Metadata have the field for the id, and a broker does not look it up."""
 _IDS_PER_REQUEST: Final = 500
 _LOG_START: Final = -2
 _ANY_REPLICA: Final = -2

@@ -1,6 +1,6 @@
 """Kafka's error numbers that an answer to a read-only client may have.
 
-Spec: kafka-behaviour §6, table of error codes; org.apache.kafka.common.protocol.Errors.
+Spec: kafka-behaviour §7; org.apache.kafka.common.protocol.Errors.
 """
 
 from __future__ import annotations

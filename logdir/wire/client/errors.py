@@ -63,7 +63,7 @@ class ApiNotSupportedError(AskError):
     code: ClassVar[str] = "api-not-supported"
 
 
-class AnsweredErrorError(AskError):
+class BrokerAnswerError(AskError):
     """A broker answered a request as a whole with an error number."""
 
     code: ClassVar[str] = "cluster-answered-error"

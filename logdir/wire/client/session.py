@@ -12,7 +12,7 @@ from logdir.wire import frames
 from logdir.wire.client import error_codes, sasl
 from logdir.wire.client.connection import Connection, open_connection
 from logdir.wire.client.deadline import Deadline
-from logdir.wire.client.errors import AnsweredErrorError, ApiNotSupportedError
+from logdir.wire.client.errors import ApiNotSupportedError, BrokerAnswerError
 from logdir.wire.client.settings import Address, ClientSettings
 from logdir.wire.message import Direction
 from logdir.wire.schema import Versions
@@ -116,7 +116,7 @@ def _supported(connection: Connection, deadline: Deadline) -> dict[int, Versions
         frame = connection.ask_frame(_API_VERSIONS, version, {}, deadline)
     body = connection.decoded(_API_VERSIONS, version, frame)
     if body["errorCode"] != error_codes.NONE:
-        raise AnsweredErrorError(
+        raise BrokerAnswerError(
             connection.where,
             number=body["errorCode"],
             name=error_codes.name_of(body["errorCode"]),

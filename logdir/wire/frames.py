@@ -28,6 +28,7 @@ from logdir.wire.errors import UnknownMessageError, WireError
 from logdir.wire.message import Direction, Form, Message
 from logdir.wire.messages import (
     broker_requests,
+    client_requests,
     log_dir_requests,
     log_requests,
     quorum_requests,
@@ -40,6 +41,7 @@ from logdir.wire.schema import parse_fields
 
 _MODULES: Final = (
     broker_requests,
+    client_requests,
     log_dir_requests,
     log_requests,
     quorum_requests,
@@ -92,6 +94,16 @@ def message(name: str, direction: Direction, version: int, form: Form = Form.SHI
         UnknownMessageError: this release knows no such message or version.
     """
     return _checked(_BY_NAME.get((name, direction, form)), name, direction, version, form)
+
+
+def newest(name: str, direction: Direction) -> Message:
+    """Return the shipped request or response of an API by its name, to ask for the versions of it.
+
+    Raises:
+        UnknownMessageError: this release knows no such message.
+    """
+    found = _BY_NAME.get((name, direction, Form.SHIPPED))
+    return _checked(found, name, direction, 0 if found is None else found.versions.high, Form.SHIPPED)
 
 
 def _of_key(key: int, direction: Direction, version: int, form: Form) -> Message:

@@ -260,11 +260,12 @@ public class Helper {
             }
             case "allow": get(admin().createAcls(List.of(acl(a[1], a[2], a[3]))).all()); break;   // allow USER TOPIC OPERATION
             case "disallow": get(admin().deleteAcls(List.of(acl(a[1], a[2], a[3]).toFilter())).all()); break;
-            case "scram": {   // scram USER; "-USER" removes
+            case "scram": {   // scram USER MECHANISM; "-USER" removes
                 boolean isRemoval = a[1].startsWith("-");
                 UserScramCredentialAlteration wanted = isRemoval
-                    ? new UserScramCredentialDeletion(a[1].substring(1), ScramMechanism.SCRAM_SHA_256)
-                    : new UserScramCredentialUpsertion(a[1], new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096), "secret");
+                    ? new UserScramCredentialDeletion(a[1].substring(1), ScramMechanism.fromMechanismName(a[2]))
+                    : new UserScramCredentialUpsertion(a[1],
+                        new ScramCredentialInfo(ScramMechanism.fromMechanismName(a[2]), 4096), "secret");
                 get(admin().alterUserScramCredentials(List.of(wanted)).all());
                 break;
             }

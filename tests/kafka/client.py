@@ -200,9 +200,9 @@ class Client:
         """Allow an operation on a topic, or take that back. The broker needs an authorizer."""
         self._call("allow" if is_allowed else "disallow", user, topic, operation)
 
-    def set_scram(self, user: str, *, is_there: bool) -> None:
-        """Give a user a SCRAM credential, or remove it. Brokers of 3.5 or newer."""
-        self._call("scram", user if is_there else f"-{user}")
+    def set_scram(self, user: str, *, is_there: bool, mechanism: str = "SCRAM-SHA-256") -> None:
+        """Give a user a SCRAM credential with the password ``secret``, or remove it. Brokers of 3.5 or newer."""
+        self._call("scram", user if is_there else f"-{user}", mechanism)
 
     def quorum(self) -> tuple[int, int]:
         """Return the leader's epoch and the high watermark of the metadata log."""

@@ -73,6 +73,7 @@ ELSEWHERE = {
     ("tools/cli/render.py", "import shutil"): "get_terminal_size: asks how wide the terminal is, changes nothing",
     ("tools/cli/streams.py", "os.O_RDWR"): "the null device, in place of a standard stream that is closed",
     ("tools/cli/streams.py", "os.O_WRONLY"): "the null device, when the reader of the output is gone",
+    ("logdir/wire/client/tls.py", "open wb"): "memfd_create(2): a private key in memory, which OpenSSL reads as a file",
     ("logdir/observe/share.py", "os.write"): "a pipe to another process of this program, or a file that it opened",
 }
 """What looks like a change and is none of a disk."""

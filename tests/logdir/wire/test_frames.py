@@ -160,4 +160,5 @@ def test_every_api_of_the_design_is_there_in_all_its_versions() -> None:
         "DeleteTopics": "0-6", "OffsetForLeaderEpoch": "0-4", "AlterReplicaLogDirs": "0-2", "DescribeLogDirs": "0-5",
         "Vote": "0-2", "BeginQuorumEpoch": "0-1", "EndQuorumEpoch": "0-1", "BrokerRegistration": "0-4",
         "BrokerHeartbeat": "0-2", "UnregisterBroker": "0-0", "AssignReplicasToDirs": "0-0",
+        "SaslHandshake": "0-1", "SaslAuthenticate": "0-2", "DescribeCluster": "0-2", "DescribeQuorum": "0-2",
     }  # fmt: skip

@@ -29,7 +29,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
-from logdir.daemon.supervisor import StoppingError
+from logdir.daemon.faults import StoppingError
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import NAMES, Ran, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of

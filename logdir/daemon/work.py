@@ -10,13 +10,15 @@ Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.history import History
+from logdir.daemon.pause import PauseFileError, pause_error
+from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, log_dir_status, waiting_of
@@ -27,6 +29,7 @@ from logdir.disk.record import heartbeat
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.service import purge
 from logdir.service.batch.auto_capture import capture_new
+from logdir.service.batch.purge_batches import Halted
 from logdir.service.batch.use_cases import Ran, Spec, run
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
@@ -37,10 +40,12 @@ from logdir.worker.operations import PurgePausedError
 LOG: Final = logging.getLogger("logdir.daemon")
 BEAT_MS: Final = 60 * 1000
 """Time between two heartbeats."""
-_PURGE_STEP_MS: Final = 1000
-"""Longest time that a purge keeps a log dir busy: a capture may be waiting."""
+PURGE_STEP_MS: Final = 500
+"""Longest time of one step of a purge: a capture may be waiting, and a pause file or a stop counts within a second."""
 _ASK_AGAIN_MS: Final = 10 * 60 * 1000
 """When what is due, and was kept by the recheck, is asked about again."""
+_GOES_ON: Final = frozenset((PurgePausedError.code, PauseFileError.code))
+"""Slugs of replicas with which a purge goes on as soon as it may."""
 
 
 class Surroundings(Protocol):
@@ -56,54 +61,14 @@ class Surroundings(Protocol):
     def set_next_due(self, wall_ms: int | None) -> None:
         """Purge what is due at an instant; ``None``: nothing has a deadline."""
 
+    def stopping(self) -> LogDirError | None:
+        """Return that the daemon ends; ``None``: it does not."""
+
+    def capture_between(self, work: Work) -> None:
+        """Capture what is urgent, between two steps."""
+
     def check_between(self, work: Work) -> None:
         """Capture what is urgent, between two steps. Raises ``StoppingError``."""
-
-
-class _Between:
-    """A reporter of a purge: captures come between its steps."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def begin(self, what: str, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Capture what is urgent. Raises ``StoppingError``."""
-        self._work.supervisor.check_between(self._work)
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def warn(self, line: str) -> None:
-        """Log it: a loss of data, before it happens."""
-        LOG.warning("replica.loss %s", line)
-
-
-class _Logged:
-    """A reporter of a request: warnings are logged, and kept for the answer; captures come between its steps."""
-
-    def __init__(self, between: Callable[[], None] | None) -> None:
-        """Begin; ``between``: called between two steps of a request that holds no lock of Kafka."""
-        self.lines: list[str] = []
-        self._between = between
-
-    def begin(self, what: str, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Capture what is urgent. Raises ``StoppingError``."""
-        if self._between is not None:
-            self._between()
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def warn(self, line: str) -> None:
-        """Keep and log it."""
-        self.lines.append(line)
-        LOG.warning("request.warning %s", line)
 
 
 class Work:
@@ -222,30 +187,34 @@ class Work:
         """Purge what is due, at the configured rate; captures come between its steps.
 
         Raises:
-            StoppingError: the daemon ends.
             LogDirError: the broker has to be opened again.
         """
         is_due = self._next_due_ms is not None and self._next_due_ms <= clock.now_ms()
-        if not is_due or not self.is_automatic:
+        if not is_due or not self.is_automatic or self.halted() is not None:
             return
         broker = self.session.broker
         request = PurgeRequest(
             source=SourceRequest(),
             bytes_per_second=self.session.config.purge_bytes_per_second,
-            budget_ms=_PURGE_STEP_MS,
+            budget_ms=PURGE_STEP_MS,
+            halted=self.halted,
         )
         self.session.beat(read_instant())
         shown = purge.plan(broker, request)
         self._asked_again_ms = clock.now_ms() + _ASK_AGAIN_MS
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:
-            items, problems = purge.apply(broker, shown, _Between(self))
+            items, problems = purge.apply(broker, shown, LossReporter(partial(self.supervisor.capture_between, self)))
             self._purged(items, problems)
-            if any(item.problem is not None and item.problem.slug == PurgePausedError.code for item in items):
+            if any(item.problem is not None and item.problem.slug in _GOES_ON for item in items):
                 self._asked_again_ms = 0
         self.session.note_failed_syncs()
         self.session.list()
         self.supervisor.sweep()
+
+    def halted(self) -> LogDirError | None:
+        """Return why no step of a purge may begin: the daemon ends, or the pause file exists; ``None``: it may."""
+        return self.supervisor.stopping() or pause_error(self.session.config.state_dir)
 
     def _purged(self, items: Sequence[ItemResult], problems: Sequence[Problem]) -> None:
         for item in items:
@@ -264,7 +233,12 @@ class Work:
         """
         session = self.session
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
-        reporter = _Logged(between)
+        if isinstance(request, PurgeRequest) and is_applied:
+            if (error := self.halted()) is not None:
+                raise error
+            request = _in_steps(request, self.halted)
+            between = partial(self.supervisor.capture_between, self)
+        reporter = RequestReporter(between)
         try:
             session.require_same()
             ran = run(spec, session.broker, request, is_applied=is_applied, reporter=reporter)
@@ -280,6 +254,8 @@ class Work:
             done = sum(one.state is ItemState.DONE for one in ran.result.items)
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
+            if isinstance(request, PurgeRequest):
+                self._purged(ran.result.items, ())
         return ran, tuple(reporter.lines)
 
     def is_worn(self) -> bool:
@@ -324,9 +300,13 @@ class Work:
             captured=counters.captured,
             missed=counters.missed,
             purged=counters.purged,
-            waiting=(*waiting_of(session, log_dirs), *self._kept),
+            waiting=(*waiting_of(session, log_dirs), *self._kept, *self._paused()),
             next_due_ms=min(deadlines, default=None),
         )
+
+    def _paused(self) -> tuple[Problem, ...]:
+        error = pause_error(self.session.config.state_dir)
+        return () if error is None else (error.problem(),)
 
     def _beat(self) -> None:
         now_ms = clock.boottime_ms()
@@ -357,3 +337,9 @@ class Work:
                 if free * 100 < total * LEAST_FREE_PERCENT:
                     self._is_undo_off.add(open_dir.log_dir)
         return found
+
+
+def _in_steps(request: PurgeRequest, halted: Halted) -> PurgeRequest:
+    """Return a request of an operator so that captures come between its steps, and a pause file stops it soon."""
+    budget_ms = min(request.budget_ms or PURGE_STEP_MS, PURGE_STEP_MS)
+    return replace(request, budget_ms=budget_ms, goes_on=not request.budget_ms, halted=halted)

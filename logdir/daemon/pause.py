@@ -8,11 +8,10 @@ Spec: design §2 law 2; issue "The daemon", events to actions.
 from __future__ import annotations
 
 import os
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from logdir.errors import StateError
-
-PAUSE_FILE: Final = "pause-purge"
+from logdir.paths import PAUSE_FILE
 
 
 class PauseFileError(StateError):

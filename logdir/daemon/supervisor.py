@@ -1,14 +1,16 @@
 """The supervisor: the threads of the daemon, its one queue of changes, and the order in which they are done.
 
     main thread      signals, messages to systemd
-    changes          owns the log dirs (``session``): captures first, then one request after the other, then what is due
+    changes          owns the log dirs (``session``): captures first, then one request after the other, then the
+                     documents of the inbox, then what is due
     watches          reads the hints of the watch processes
     control          answers requests (``control``); the timer's thread enqueues jobs
 
 Only the thread *changes* works on log dirs, so nothing here needs a lock but the queue. A status is answered from
 memory. A captured directory may be gone within seconds, so captures also come between two steps of a purge.
 
-The daemon takes Kafka's locks only for a request of an operator.
+The daemon takes Kafka's locks only for a request of an operator, and for a document of the inbox where the
+configuration allows that (``documents``).
 
 Not here: what a use case does (``service``), the timer (``scheduler``), HTTP (``control``).
 
@@ -290,6 +292,8 @@ class Supervisor:
                     work.sweep()
                 elif (request := self._next()) is not None:
                     self._answer(request, work)
+                elif work.documents.follow_next():
+                    pass
                 elif self._take("_is_purge_due"):
                     work.purge_due()
                 elif not self._is_reload_due:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
+from logdir.daemon.documents import Documents
 from logdir.daemon.history import History
 from logdir.daemon.pause import PauseFileError, pause_error
 from logdir.daemon.reporters import LossReporter, RequestReporter
@@ -26,14 +27,16 @@ from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.capture import LEAST_FREE_PERCENT
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
-from logdir.errors import LogDirError, LogDirSuspectError, Problem
+from logdir.disk.root.true_root import blocked
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.service import purge
 from logdir.service.batch.auto_capture import capture_new
 from logdir.service.batch.purge_batches import Halted
-from logdir.service.batch.use_cases import Ran, Spec, run
+from logdir.service.batch.use_cases import Spec, run
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.use_case import Ran
 from logdir.text import utc
 from logdir.worker.operations import PurgePausedError
 
@@ -82,6 +85,9 @@ class Work:
         self.policy = CapturePolicy(delays=config.delays, excluded=config.capture_exclude)
         self.is_automatic = False
         """Whether captures and purges are done unasked: a broker runs, or the configuration allows it."""
+        self.documents = Documents(self)
+        self.is_blocked = False
+        """Whether a start block is set."""
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
         self._beaten_ms: int | None = None
@@ -104,9 +110,13 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         self.session.require_same()
-        self.is_automatic = self.session.config.auto_while_stopped or self.session.is_running() is True
+        is_running = self.session.is_running()
+        # Behind a start block no broker runs, and only a change of layout may go on.
+        self.is_blocked = is_running is not True and self.session.is_blocked()
+        self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
         self.capture()
         self._beat()
+        self.documents.look(is_running=is_running)
         log_dirs = self.log_dirs()
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         now_ms = clock.now_ms()
@@ -232,6 +242,8 @@ class Work:
             LogDirError: as the use case.
         """
         session = self.session
+        if self.is_blocked and not spec.options.is_start_block_allowed:
+            raise RefusedError.of(blocked(", ".join(session.broker.named.log_dirs)))
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
             if (error := self.halted()) is not None:
@@ -300,13 +312,15 @@ class Work:
             captured=counters.captured,
             missed=counters.missed,
             purged=counters.purged,
-            waiting=(*waiting_of(session, log_dirs), *self._kept, *self._paused()),
+            waiting=(*waiting_of(session, log_dirs), *self._kept, *self._stops(), *self.documents.waiting),
             next_due_ms=min(deadlines, default=None),
         )
 
-    def _paused(self) -> tuple[Problem, ...]:
+    def _stops(self) -> tuple[Problem, ...]:
+        """Return what keeps the daemon from its work until an operator ends it."""
         error = pause_error(self.session.config.state_dir)
-        return () if error is None else (error.problem(),)
+        found = () if error is None else (error.problem(),)
+        return (*found, blocked(self.session.broker.named.log_dirs[0])) if self.is_blocked else found
 
     def _beat(self) -> None:
         now_ms = clock.boottime_ms()

@@ -28,8 +28,8 @@ def staged(one: Daemon, replicas: int, size: int) -> tuple[object, ...]:
     made(one, replicas, size)
     overrides = ("--even-if-unknown", "--even-over-limit")
     assert ctl("stage", "pay", *overrides, "--config", one.config, "--apply").status == Exit.DONE
-    overrides = ("--even-if-early", "--include-held", "--even-if-last")
-    return "staged", "purge", "pay", *overrides, "--config", one.config
+    early = ("--even-if-early", "--include-held", "--even-if-last")
+    return "staged", "purge", "pay", *early, "--config", one.config
 
 
 def captured(one: Daemon, replicas: int, size: int) -> None:

@@ -100,10 +100,6 @@ INBOX: Final = "inbox"
 """The directory of request documents."""
 INBOX_RUNNING: Final = ".running"
 """In the inbox: the document that is followed now."""
-INBOX_DONE: Final = "done"
-"""In the inbox: the documents that were followed."""
-INBOX_REFUSED: Final = "refused"
-"""In the inbox: the documents that were refused, each beside the reason."""
 
 # Ours, in a directory of ours, and of any file that is written.
 MARKER_FILE: Final = "replica.json"

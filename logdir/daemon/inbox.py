@@ -22,9 +22,11 @@ from typing import Final
 
 from logdir.cluster import request_document
 from logdir.errors import InvalidNameError, LogDirError, NoPermissionError, Problem, RefusedError
-from logdir.paths import INBOX, INBOX_DONE, INBOX_REFUSED, INBOX_RUNNING
+from logdir.paths import INBOX, INBOX_RUNNING
 from logdir.refusal_slug import Why
 
+_DONE: Final = "done"
+_REFUSED: Final = "refused"
 _ERROR: Final = ".error"
 _LONGEST: Final = 240
 """Bytes of a document's name that the name of its ``.error`` file keeps: with the suffix a file system takes it."""
@@ -136,7 +138,7 @@ class Inbox:
         """Open the inbox and its three directories; those that are missing are made. Raises ``OSError``."""
         opened = [_open_made(self.path, None, 0o750)]
         try:
-            for name, mode in ((INBOX_RUNNING, 0o700), (INBOX_DONE, 0o750), (INBOX_REFUSED, 0o750)):
+            for name, mode in ((INBOX_RUNNING, 0o700), (_DONE, 0o750), (_REFUSED, 0o750)):
                 opened.append(_open_made(name, opened[0], mode))
             inbox, running, done, refused = opened
             yield inbox, running, done, refused

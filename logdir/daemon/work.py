@@ -222,6 +222,10 @@ class Work:
         self.session.list()
         self.supervisor.sweep()
 
+    def note(self, event: str, **values: object) -> None:
+        """Write an event into the history."""
+        self.supervisor.history.add(event, **values)
+
     def halted(self) -> LogDirError | None:
         """Return why no step of a purge may begin: the daemon ends, or the pause file exists; ``None``: it may."""
         return self.supervisor.stopping() or pause_error(self.session.config.state_dir)

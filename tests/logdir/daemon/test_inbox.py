@@ -6,6 +6,8 @@ import json
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ from logdir.formats.own import controller_file
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.reconcile.universe import document, listed, stopped
-from tests.tools.ctl import ctl, held, tree
+from tests.tools.ctl import HOME, ctl, held, tree
 from tests.tools.reconcile_rig import GONE, OTHER, age
 from tools.cli.arguments import Exit
 
@@ -103,32 +105,50 @@ def test_kip516_a_full_request_stages_what_it_leaves_out_warns_of_it_and_it_is_p
         assert lie(one)["done"] == ["1.json"]
 
 
-def test_kip516_an_incremental_request_stages_only_what_differs_in_id(tmp_path: Path) -> None:
+def give(one: Daemon, way: str, *documents: dict[str, Any]) -> None:
+    """Let the daemon follow documents, one after the other."""
+    for number, value in enumerate(documents, 1):
+        if way == "inbox":
+            put(one, f"{number}.json", value)
+            continue
+        file = one.folder / "request.json"
+        file.write_text(json.dumps(value))
+        said = ctl("reconcile", "--from", f"request:{file}", "--config", one.config, "--apply")
+        assert said.status == Exit.DONE, said
+    if way == "inbox":
+        until_handled(one, done=len(documents))
+
+
+WAYS = pytest.mark.parametrize("way", ["inbox", "socket"])
+
+
+@WAYS
+def test_kip516_a_full_request_gives_what_it_leaves_out_a_deadline(tmp_path: Path, way: str) -> None:
     with daemon(tmp_path, more=SWEEP) as one:
         broker(one)
-        put(one, "1.json", WITH_GONE)
-        put(one, "2.json", document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=2))
-        until_handled(one, done=2)
+        give(one, way, WITHOUT_GONE)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        marker = json.loads(Path(f"{one.log_dirs[1]}.logdird/deleting/{GONE}_0/replica.json").read_text())
+        assert (marker["reason"], marker["delay_ms"]) == ("absent", 14_400_000)
+        until("status shows it", lambda: one.status().next_due_ms == marker["staged_at_ms"] + 14_400_000)
+
+
+@WAYS
+def test_kip516_an_incremental_request_stages_only_what_differs_in_id(tmp_path: Path, way: str) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        give(one, way, WITH_GONE, document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=2))
         assert one.staged(1) == [f"{GONE}_0"]
         until("it is held", lambda: one.status().log_dirs[1].held == 1)
         assert position(one) == (5, 2)
 
 
-@pytest.mark.parametrize("way", ["inbox", "socket"])
+@WAYS
 def test_kip516_stop_replica_with_delete_stages_what_it_names(tmp_path: Path, way: str) -> None:
     with daemon(tmp_path, more=SWEEP) as one:
         broker(one)
         stop = document(stopped(delete=True, gone=(GONE, (0, 1))), api="StopReplica", form="kip", sequence=2)
-        if way == "inbox":
-            put(one, "1.json", WITH_GONE)
-            put(one, "2.json", stop)
-            until_handled(one, done=2)
-        else:
-            for value in (WITH_GONE, stop):
-                file = tmp_path / "request.json"
-                file.write_text(json.dumps(value))
-                said = ctl("reconcile", "--from", f"request:{file}", "--config", one.config, "--apply")
-                assert said.status == Exit.DONE, said
+        give(one, way, WITH_GONE, stop)
         assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
         assert position(one) == (5, 2)
 
@@ -288,12 +308,43 @@ def test_what_is_no_document_is_refused_by_name_and_changes_nothing(tmp_path: Pa
         assert (inbox / "refused" / "6.json").is_symlink()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+LOOK = """
+import sys
+from logdir.daemon.inbox import Inbox
+from logdir.errors import LogDirError
+try:
+    Inbox(sys.argv[1]).require_document("1.json")
+except LogDirError as error:
+    print(error)
+"""
+
+
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    with daemon(tmp_path, more=SWEEP) as one:
-        put(one, "1.json", WITHOUT_GONE).chmod(0)
-        until_handled(one, refused=1)
-        assert error_of(one, "1.json").startswith("no-permission: ")
+    path = tmp_path / "inbox" / "1.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(WITHOUT_GONE))
+    path.chmod(0)
+    command = [sys.executable, "-c", LOOK, str(tmp_path)]
+    if os.geteuid() == 0:  # Without capabilities root may not read what its mode forbids.
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"no-permission: {path}: expected a file that can be read, found Permission denied; "
+        "make it readable for the owner of the log dirs, and put it into the inbox again\n"
+    )
+
+
+def test_documents_that_wait_are_looked_at_once_and_many_hold_up_no_capture(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        for sequence in range(1, 101):
+            put(one, f"{sequence:03}.json", WITH_GONE | {"sequence": sequence})
+        (one.log_dirs[1] / ".lock").touch()
+        with held(one.log_dirs[1] / ".lock"):
+            one.start()
+            one.delete(one.make("new", 0, topic_id=OTHER))
+            until("it is captured", lambda: one.status().captured == 1)
+            assert len(lie(one)["inbox"]) == 100
 
 
 @pytest.mark.parametrize("folder", ["inbox", "inbox/done", "inbox/refused", "inbox/.running"])

@@ -93,6 +93,14 @@ STAGING_LIMIT: Final = "staging-limit.json"
 HISTORY: Final = "history.jsonl"
 """What was done to the log dir, for people to read."""
 
+# Ours, in the state directory of a daemon.
+PAUSE_FILE: Final = "pause-purge"
+"""While it exists the daemon purges nothing."""
+INBOX: Final = "inbox"
+"""The directory of request documents."""
+INBOX_RUNNING: Final = ".running"
+"""In the inbox: the document that is followed now."""
+
 # Ours, in a directory of ours, and of any file that is written.
 MARKER_FILE: Final = "replica.json"
 """Why a replica was moved, and until when that can be undone."""

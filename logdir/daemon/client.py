@@ -15,9 +15,10 @@ from typing import Any, Final
 from logdir.daemon.control import STATUS, path_of
 from logdir.daemon.status import StatusResult
 from logdir.errors import LogDirError, MalformedMessageError, Problem
-from logdir.service.batch.use_cases import Ran, Spec
+from logdir.service.batch.use_cases import Spec
 from logdir.service.report.exit_status import AnsweredError, Exit
 from logdir.service.report.json_form import from_json, to_json
+from logdir.service.report.use_case import Ran
 
 CONNECT_S: Final = 2.0
 
@@ -86,7 +87,9 @@ def run(path: str, spec: Spec, request: Any, *, is_applied: bool) -> tuple[Ran, 
     result = from_json(_result_type(spec, answer["result"]), answer["result"])
     lines = tuple(map(str, answer.get("lines", ())))
     warnings = tuple(map(str, answer.get("warnings", ())))
-    return Ran(exit=status, problems=problems, result=result, lines=lines), warnings
+    is_waiting, following = bool(answer.get("is_waiting", False)), str(answer.get("next", ""))
+    ran = Ran(exit=status, problems=problems, result=result, lines=lines, is_waiting=is_waiting, next=following)
+    return ran, warnings
 
 
 def _without_result(path: str, answer: dict[str, Any]) -> AnsweredError:

@@ -29,12 +29,13 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
-from logdir.daemon.supervisor import StoppingError
+from logdir.daemon.faults import StoppingError, in_use
 from logdir.errors import LogDirError, MalformedMessageError, Problem
-from logdir.service.batch.use_cases import NAMES, Ran, spec_of
+from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.service.report.json_form import from_json, to_json
 from logdir.service.report.json_text import FORMAT, compact
+from logdir.service.report.use_case import Ran
 from logdir.text import printable
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger(__name__)
 STATUS: Final = "/v1/status"
 USE_CASES: Final = "/v1/use-cases/"
-MOST_BYTES: Final = 8 * 1024 * 1024
-"""Size limit of a request."""
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""Size limit of a request: room for a plan of 200,000 replicas."""
 MOST_CLIENTS: Final = 64
 DEADLINE_MS: Final = 10 * 1000
 """How long a client may take to send its request, and to take its answer."""
@@ -207,7 +208,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Run a use case."""
         name = next((one for one in NAMES if path_of(one) == self.path), None)
-        if name is None:
+        if (closed := next((one for one in NEED_CLOSED if path_of(one) == self.path), None)) is not None:
+            problem = in_use(closed, self.server.supervisor.config.socket).problem()
+            self._send(409, _envelope(closed, Exit.REFUSED, (problem,), {}))
+        elif name is None:
             self._refuse(404, "no-such-path", self.path, f"{USE_CASES}NAME of a use case", "another path")
         elif not self._may_change():
             fix = "run the command as root, or as the owner of the log dirs"
@@ -258,7 +262,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(500, _envelope(name, Exit.INTERNAL, (fault,), {}))
             return
         answer = _envelope(name, ran.exit, ran.problems, to_json(ran.result))
-        self._send(200, answer | {"lines": list(ran.lines), "warnings": list(warnings)})
+        more = {"lines": list(ran.lines), "is_waiting": ran.is_waiting, "next": ran.next}
+        self._send(200, answer | more | {"warnings": list(warnings)})
 
     def _awaited(self, answer: Any) -> Any:
         """Wait for an answer; a request whose client has left before its turn is not begun.

@@ -15,8 +15,9 @@ from logdir.daemon import client
 from logdir.daemon.client import is_answering
 from logdir.daemon.config import CONFIG_HOME, read_config
 from logdir.errors import ConfigError, LogDirError, Problem
-from logdir.service.batch.use_cases import Ran, Spec
+from logdir.service.batch.use_cases import Spec
 from logdir.service.cluster.source import parse_uri
+from logdir.service.report.use_case import Ran
 
 
 def socket_of(config: str | None, server_properties: str | None, home: str = CONFIG_HOME) -> str | None:

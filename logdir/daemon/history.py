@@ -1,6 +1,8 @@
-"""``history.jsonl``: one line of JSON for each event, for people; it rotates and never stops the daemon.
+"""``history.jsonl``: one line of JSON for each event, for people; it rotates and never delays the daemon.
 
-Nothing is decided by it (design §2 law 2). A line that cannot be written is counted and dropped.
+A thread of its own writes the lines. If the disk of the state directory is slow the lines wait in memory; the oldest
+that wait are dropped once there are too many, and lines that cannot be written are dropped, too. The next line that is
+written comes after one that says how many were dropped. Nothing is decided by this file (design §2 law 2).
 
 Spec: design §2 law 2; issue "The daemon", Socket.
 """
@@ -22,6 +24,8 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 """Size at which the file is rotated."""
 KEPT: Final = 5
 """How many files there are: ``history.jsonl`` and ``history.jsonl.1`` to ``.4``."""
+MOST_WAITING: Final = 4096
+"""How many lines wait for the disk at most."""
 _SHOWN = 20
 
 
@@ -29,37 +33,83 @@ class History:
     """Appends events; used by several threads."""
 
     def __init__(
-        self, state_dir: str, *, now_ms: Callable[[], int] = clock.now_ms, most_bytes: int = MOST_BYTES
+        self,
+        state_dir: str,
+        *,
+        now_ms: Callable[[], int] = clock.now_ms,
+        most_bytes: int = MOST_BYTES,
+        most_waiting: int = MOST_WAITING,
     ) -> None:
-        """Take the directory; the file is opened with the first event.
+        """Take the directory; the file is opened, and the thread started, with the first event.
 
         Args:
             state_dir: An existing directory.
             now_ms: The wall clock.
             most_bytes: Size at which the file is rotated.
+            most_waiting: How many lines wait for the disk at most.
         """
         self._path = os.path.join(state_dir, HISTORY)
         self._now_ms = now_ms
         self._most_bytes = most_bytes
-        self._lock = threading.Lock()
+        self._most_waiting = most_waiting
+        self._lock = threading.Condition()
         self._last: deque[dict[str, object]] = deque(maxlen=_SHOWN)
+        self._waiting: deque[str] = deque()
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
         self.dropped = 0
-        """How many lines could not be written."""
+        """How many lines were dropped."""
+        self._dropped_before = 0
+        """How many of these the file tells of."""
 
     def add(self, event: str, **values: object) -> None:
-        """Append one event with its values, which have a JSON form."""
+        """Append one event with its values, which have a JSON form; returns at once."""
         line: dict[str, object] = {"at_ms": self._now_ms(), "event": event, **values}
+        text = _text(line)
         with self._lock:
             self._last.append(line)
-            try:
-                self._write(json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n")
-            except OSError:
+            if len(self._waiting) >= self._most_waiting:
+                self._waiting.popleft()
                 self.dropped += 1
+            self._waiting.append(text)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+                self._thread.start()
+            self._lock.notify_all()
 
     def last(self) -> tuple[Mapping[str, object], ...]:
         """Return the newest events of this run, oldest first."""
         with self._lock:
             return tuple(self._last)
+
+    def close(self, timeout_s: float) -> bool:
+        """Write the lines that wait, and end; return whether that took no longer than ``timeout_s``."""
+        with self._lock:
+            self._is_closing = True
+            self._lock.notify_all()
+            thread = self._thread
+        if thread is None:
+            return True
+        thread.join(timeout_s)
+        return not thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._waiting or self._is_closing)
+                if not self._waiting:
+                    return
+                line = self._waiting.popleft()
+                dropped = self.dropped
+            try:
+                if dropped > self._dropped_before:
+                    lines = dropped - self._dropped_before
+                    self._write(_text({"at_ms": self._now_ms(), "event": "history-dropped", "lines": lines}))
+                    self._dropped_before = dropped
+                self._write(line)
+            except OSError:
+                with self._lock:
+                    self.dropped += 1
 
     def _write(self, line: str) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
@@ -78,3 +128,7 @@ class History:
             source = Path(self._path if number == 1 else f"{self._path}.{number - 1}")
             if source.exists():
                 source.replace(f"{self._path}.{number}")
+
+
+def _text(line: Mapping[str, object]) -> str:
+    return json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"

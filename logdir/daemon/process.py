@@ -102,6 +102,7 @@ class DaemonProcess:
                 self.watches.stop()
             control.stop()
             self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _TICK_S)
+            self.supervisor.history.close(_TICK_S)
 
     def _wait_for_start(self) -> None:
         while not self.supervisor.started.done() and not self.is_stop_asked:

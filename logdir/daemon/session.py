@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, short_delete_delay
 from logdir.daemon.state import LogDirState
-from logdir.disk.record import heartbeat
+from logdir.disk.record import heartbeat, start_block
+from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import (
     ConfigError,
     DiskFullError,
@@ -87,8 +88,9 @@ class Session:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
+            ways = {"needs_all": False, "is_all_skippable": True, "is_start_block_allowed": True}
             try:
-                broker = stack.enter_context(opened(request, changes=True, needs_all=False, is_all_skippable=True))
+                broker = stack.enter_context(opened(request, changes=True, **ways))
                 _require_owner(broker)
             except LogDirError as error:
                 stack.close()
@@ -160,6 +162,18 @@ class Session:
         """Whether a broker runs on these log dirs; ``None``: no lock file can be read."""
         found = self.broker.ports.running()
         return None if isinstance(found, Problem) else found
+
+    def is_blocked(self) -> bool:
+        """Whether a start block lies in a log dir, so that only a change of layout may go on."""
+        for open_dir in self.broker.open_dirs:
+            try:
+                if start_block.state((open_dir,)) is not StartBlockState.NONE:
+                    return True
+            except LogDirSuspectError as error:
+                self.broker.ports.note(error)
+            except (LogDirError, OSError):
+                continue  # Its state says so.
+        return False
 
     def states(self) -> dict[str, tuple[LogDirState, Problem | None]]:
         """Return the state of every configured log dir, and why it is not ONLINE."""

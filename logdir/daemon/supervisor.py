@@ -1,14 +1,16 @@
 """The supervisor: the threads of the daemon, its one queue of changes, and the order in which they are done.
 
     main thread      signals, messages to systemd
-    changes          owns the log dirs (``session``): captures first, then one request after the other, then what is due
+    changes          owns the log dirs (``session``): captures first, then one request after the other, then the
+                     documents of the inbox, then what is due
     watches          reads the hints of the watch processes
     control          answers requests (``control``); the timer's thread enqueues jobs
 
 Only the thread *changes* works on log dirs, so nothing here needs a lock but the queue. A status is answered from
 memory. A captured directory may be gone within seconds, so captures also come between two steps of a purge.
 
-The daemon takes Kafka's locks only for a request of an operator.
+The daemon takes Kafka's locks only for a request of an operator, and for a document of the inbox where the
+configuration allows that (``documents``).
 
 Not here: what a use case does (``service``), the timer (``scheduler``), HTTP (``control``).
 
@@ -29,12 +31,13 @@ from typing import Any, Final, Protocol
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
 from logdir.daemon.failed_replicas import FailedDisks
+from logdir.daemon.faults import StoppingError, problem_of, stopping_error
 from logdir.daemon.history import History
 from logdir.daemon.session import Session
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
 from logdir.daemon.work import Work
-from logdir.errors import ConfigError, LogDirError, Problem, RefusedError, StateError
+from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.batch.auto_capture import Leavers
 
 LOG: Final = logging.getLogger(__name__)
@@ -59,12 +62,6 @@ class Timer(Protocol):
 
     def stop(self) -> None:
         """Stop it."""
-
-
-class StoppingError(StateError):
-    """The daemon ends, and begins no other change."""
-
-    code = "daemon-stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +190,7 @@ class Supervisor:
         request = _Request(what, run, Future())
         with self._lock:
             if self._is_stopping:
-                raise _stopping()
+                raise stopping_error()
             self._requests.append(request)
             self._lock.notify_all()
         return request.answer
@@ -233,7 +230,7 @@ class Supervisor:
                 left = tuple(self._requests)
                 self._requests.clear()
             for request in left:
-                request.answer.set_exception(_stopping())
+                request.answer.set_exception(stopping_error())
 
     def _serve_once(self) -> bool:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
@@ -253,7 +250,7 @@ class Supervisor:
                 self.started.set_exception(error)
                 self.stop()
                 return False
-            self._problem = _problem_of(self.config, error)
+            self._problem = problem_of(self.config, error)
             LOG.error("broker.not-opened %s", self._problem.line())
             self._refuse_all(self._problem)
             return False
@@ -297,6 +294,8 @@ class Supervisor:
                     work.sweep()
                 elif (request := self._next()) is not None:
                     self._answer(request, work)
+                elif work.documents.follow_next():
+                    pass
                 elif self._take("_is_purge_due"):
                     work.purge_due()
                 elif not self._is_reload_due:
@@ -306,7 +305,7 @@ class Supervisor:
             except StoppingError:
                 return True
             except (LogDirError, OSError) as error:
-                problem = self._problem = _problem_of(self.config, error)
+                problem = self._problem = problem_of(self.config, error)
                 LOG.error("work.failed %s", problem.line())
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
@@ -355,16 +354,24 @@ class Supervisor:
         if self.timer is not None:
             self.timer.set_next_due(wall_ms)
 
+    def stopping(self) -> StoppingError | None:
+        """Return that the daemon ends; ``None``: it does not."""
+        return stopping_error() if self._is_stopping else None
+
+    def capture_between(self, work: Work) -> None:
+        """Capture what is urgent; called between two steps."""
+        if self._take("_is_sweep_due"):
+            work.capture()
+
     def check_between(self, work: Work) -> None:
-        """Capture what is urgent; called between two steps of a purge.
+        """Capture what is urgent; called between two steps.
 
         Raises:
             StoppingError: the daemon ends.
         """
-        if self._is_stopping:
-            raise _stopping()
-        if self._take("_is_sweep_due"):
-            work.capture()
+        if (error := self.stopping()) is not None:
+            raise error
+        self.capture_between(work)
 
     def _move(self, event: Event) -> None:
         before, self._state = self._state, after(self._state, event)
@@ -372,14 +379,3 @@ class Supervisor:
             self._since_ms = clock.now_ms()
             LOG.info("daemon.state state=%s", self._state.name)
             self.history.add("state", state=self._state.name)
-
-
-def _stopping() -> StoppingError:
-    return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
-
-
-def _problem_of(config: DaemonConfig, error: LogDirError | OSError) -> Problem:
-    if isinstance(error, LogDirError):
-        return error.problem()
-    path = config.server_properties if error.filename is None else os.fsdecode(error.filename)
-    return Problem("io-error", path, "a call that succeeds", error.strerror or str(error), "check the kernel log")

@@ -10,47 +10,48 @@ Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
+from logdir.daemon.documents import Documents
+from logdir.daemon.due import NextDue
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.look import Look, look_at
+from logdir.daemon.pause import PauseFileError, pause_error
+from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
-from logdir.daemon.state import LogDirState
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.rate_limiter import FILES_PER_SECOND
-from logdir.errors import Problem
-from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import Intent
+from logdir.disk.root.true_root import blocked
+from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.service import purge
 from logdir.service.batch.auto_capture import capture_new
 from logdir.service.batch.pressure import relieve
-from logdir.service.batch.purge_batches import Rates
-from logdir.service.batch.use_cases import Ran, Spec, run
+from logdir.service.batch.purge_batches import Halted, Rates
+from logdir.service.batch.use_cases import Spec, run
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.json_form import to_json
 from logdir.service.report.json_text import compact
 from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.use_case import Ran
 from logdir.text import utc
 from logdir.worker.operations import PurgePausedError
 
 LOG: Final = logging.getLogger("logdir.daemon")
 BEAT_MS: Final = 60 * 1000
 """Time between two heartbeats."""
-_PURGE_STEP_MS: Final = 1000
-"""Longest time that a purge keeps a log dir busy: a capture may be waiting."""
-_ASK_AGAIN_MS: Final = 10 * 60 * 1000
-"""When what is due, and was kept by the recheck, is asked about again; and why captured replicas were removed."""
-_FIRST_ASK_MS: Final = 60 * 1000
-"""Time from a capture to the first such question: the broker's metadata log may lag behind."""
+PURGE_STEP_MS: Final = 500
+"""Longest time of one step of a purge: a capture may be waiting, and a pause file or a stop counts within a second."""
+_GOES_ON: Final = frozenset((PurgePausedError.code, PauseFileError.code))
+"""Slugs of replicas with which a purge goes on as soon as it may."""
 
 
 class Surroundings(Protocol):
@@ -67,54 +68,14 @@ class Surroundings(Protocol):
     def set_next_due(self, wall_ms: int | None) -> None:
         """Purge what is due at an instant; ``None``: nothing has a deadline."""
 
+    def stopping(self) -> LogDirError | None:
+        """Return that the daemon ends; ``None``: it does not."""
+
+    def capture_between(self, work: Work) -> None:
+        """Capture what is urgent, between two steps."""
+
     def check_between(self, work: Work) -> None:
         """Capture what is urgent, between two steps. Raises ``StoppingError``."""
-
-
-class _Between:
-    """A reporter of a purge: captures come between its steps."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def begin(self, what: str, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Capture what is urgent. Raises ``StoppingError``."""
-        self._work.supervisor.check_between(self._work)
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def warn(self, line: str) -> None:
-        """Log it: a loss of data, before it happens."""
-        LOG.warning("replica.loss %s", line)
-
-
-class _Logged:
-    """A reporter of a request: warnings are logged, and kept for the answer; captures come between its steps."""
-
-    def __init__(self, between: Callable[[], None] | None) -> None:
-        """Begin; ``between``: called between two steps of a request that holds no lock of Kafka."""
-        self.lines: list[str] = []
-        self._between = between
-
-    def begin(self, what: str, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Capture what is urgent. Raises ``StoppingError``."""
-        if self._between is not None:
-            self._between()
-
-    def end(self) -> None:
-        """Do nothing."""
-
-    def warn(self, line: str) -> None:
-        """Keep and log it."""
-        self.lines.append(line)
-        LOG.warning("request.warning %s", line)
 
 
 class Work:
@@ -128,18 +89,16 @@ class Work:
         self.policy = CapturePolicy(delays=config.delays, excluded=config.capture_exclude)
         self.is_automatic = False
         """Whether captures and purges are done unasked: a broker runs, or the configuration allows it."""
+        self.documents = Documents(self)
+        self.is_blocked = False
+        """Whether a start block is set."""
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
         self._beaten_ms: int | None = None
         self._refused: set[tuple[str, str, str]] = set()
-        self._due_ms: int | None = None
-        """When to purge next, as the next two on the boot-time clock."""
-        self._asked_ms: int | None = None
-        """When it was last asked what may be purged; ``None``: not yet, or not all of it was done."""
+        self.due = NextDue()
         self._look: Look | None = None
         """Of the sweep that has just ended."""
-        self._reasons_due_ms: int | None = None
-        """When to ask the metadata why captured replicas were removed; ``None``: there are none."""
         self._kept: tuple[Problem, ...] = ()
         """Why replicas whose deadline has passed are kept."""
 
@@ -155,56 +114,35 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         self.session.require_same()
-        self.is_automatic = self.session.config.auto_while_stopped or self.session.is_running() is True
+        is_running = self.session.is_running()
+        # Behind a start block no broker runs, and only a change of layout may go on.
+        self.is_blocked = is_running is not True and self.session.is_blocked()
+        self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
         self.capture()
         self._beat()
         look = look_at(self.session)
         if self._relieve(look):
             look = look_at(self.session)
         self._look = look
-        due_ms = self._next_due(look)
-        if due_ms != self._due_ms:
-            self._due_ms = due_ms
+        self.documents.look(is_running=is_running)
+        if self.due.note(look, self.session.facts) or self.due.is_passed():
             self._set_timer()
 
     def _set_timer(self) -> None:
         """Wake up when the next replica is due."""
-        due_ms = self._due_ms
+        due_ms = self.due.at_ms
         # A millisecond later than the two clocks say: each of them is rounded down.
         self.supervisor.set_next_due(None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms() + 1)
-
-    def _next_due(self, look: Look) -> int | None:
-        """Return when to purge next, on the boot-time clock; ``None``: nothing has a deadline."""
-        asked_ms, now_ms = self._asked_ms, clock.boottime_ms()
-        wanted = [one for one in look.deadlines if asked_ms is None or one > asked_ms]
-        if asked_ms is not None and len(wanted) < len(look.deadlines):
-            wanted.append(asked_ms + _ASK_AGAIN_MS)  # It was due when last asked about, and was kept.
-        if any(one.purging and one.state is LogDirState.ONLINE for one in look.log_dirs):
-            wanted.append(now_ms)  # A removal that was interrupted goes on.
-        if not self._has_captured():
-            self._reasons_due_ms = None
-        else:
-            self._reasons_due_ms = self._reasons_due_ms or now_ms + _FIRST_ASK_MS
-            wanted.append(self._reasons_due_ms)
-        return min(wanted, default=None)
-
-    def _has_captured(self) -> bool:
-        """Whether a captured replica has a deadline, and may be due before it for the reason of its removal."""
-        return any(
-            item.marker is not None and item.marker.intent is Intent.CAPTURED and item.marker.delay_ms is not None
-            for facts in self.session.facts
-            for item in facts.staged
-            if item.kind is Kind.STAGED
-        )
 
     def _relieve(self, look: Look) -> bool:
         """Purge captured replicas where a disk is nearly full; return whether any went."""
         config = self.session.config
         is_short = any(room.lacking for room in look.rooms.values())
-        if not is_short or not self.is_automatic or config.pressure is not Pressure.PURGE_CAPTURED:
+        is_wanted = self.is_automatic and config.pressure is Pressure.PURGE_CAPTURED
+        if not is_short or not is_wanted or self.halted() is not None:
             return False
-        rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, _PURGE_STEP_MS)
-        found = relieve(self.session.broker, look.rooms, rates, _Between(self))
+        rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, PURGE_STEP_MS)
+        found = relieve(self.session.broker, look.rooms, rates, self._losses(), halted=self.halted)
         self._purged(found.items, found.problems)
         if not any(item.state is ItemState.DONE for item in found.items):
             return False
@@ -212,6 +150,9 @@ class Work:
         self.session.list()
         self.supervisor.sweep()  # What was not captured for lack of space may be captured now.
         return True
+
+    def _losses(self) -> LossReporter:
+        return LossReporter(partial(self.supervisor.capture_between, self))
 
     def rescan(self) -> None:
         """Read every log dir in full; what could not be opened before is tried again."""
@@ -281,34 +222,41 @@ class Work:
         """Purge what is due, at the configured rate; captures come between its steps.
 
         Raises:
-            StoppingError: the daemon ends.
             LogDirError: the broker has to be opened again.
         """
-        is_due = self._due_ms is not None and self._due_ms <= clock.boottime_ms()
+        is_due = self.due.is_passed()
         if not is_due:
             self._set_timer()  # It has come early: the wall clock and the boot-time clock went apart.
-        if not is_due or not self.is_automatic:
+        if not is_due or not self.is_automatic or self.halted() is not None:
             return
         broker = self.session.broker
         request = PurgeRequest(
             source=SourceRequest(),
             bytes_per_second=self.session.config.purge_bytes_per_second,
-            budget_ms=_PURGE_STEP_MS,
+            budget_ms=PURGE_STEP_MS,
+            halted=self.halted,
             kept_reasons=self.session.config.capture_reasons,
         )
         self.session.beat(read_instant())
-        self._asked_ms = clock.boottime_ms()  # Before the plan: what becomes due meanwhile is asked about next time.
-        self._reasons_due_ms = self._asked_ms + _ASK_AGAIN_MS
+        self.due.ask()  # Before the plan: what becomes due meanwhile is asked about next time.
         shown = purge.plan(broker, request)
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:
-            items, problems = purge.apply(broker, shown, _Between(self))
+            items, problems = purge.apply(broker, shown, self._losses())
             self._purged(items, problems)
-            if any(item.problem is not None and item.problem.slug == PurgePausedError.code for item in items):
-                self._asked_ms = None
+            if any(item.problem is not None and item.problem.slug in _GOES_ON for item in items):
+                self.due.go_on()
         self.session.note_failed_syncs()
         self.session.list()
         self.supervisor.sweep()
+
+    def note(self, event: str, **values: object) -> None:
+        """Write an event into the history."""
+        self.supervisor.history.add(event, **values)
+
+    def halted(self) -> LogDirError | None:
+        """Return why no step of a purge may begin: the daemon ends, or the pause file exists; ``None``: it may."""
+        return self.supervisor.stopping() or pause_error(self.session.config.state_dir)
 
     def _purged(self, items: Sequence[ItemResult], problems: Sequence[Problem]) -> None:
         for item in items:
@@ -326,8 +274,15 @@ class Work:
             LogDirError: as the use case.
         """
         session = self.session
+        if self.is_blocked and not spec.options.is_start_block_allowed:
+            raise RefusedError.of(blocked(", ".join(session.broker.named.log_dirs)))
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
-        reporter = _Logged(between)
+        if isinstance(request, PurgeRequest) and is_applied:
+            if (error := self.halted()) is not None:
+                raise error
+            request = _in_steps(request, self.halted)
+            between = partial(self.supervisor.capture_between, self)
+        reporter = RequestReporter(between)
         try:
             session.require_same()
             ran = run(spec, session.broker, request, is_applied=is_applied, reporter=reporter)
@@ -343,6 +298,8 @@ class Work:
             done = sum(one.state is ItemState.DONE for one in ran.result.items)
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
+            if isinstance(request, PurgeRequest):
+                self._purged(ran.result.items, ())
         return ran, tuple(reporter.lines)
 
     def is_worn(self) -> bool:
@@ -369,7 +326,7 @@ class Work:
             missed=counters.missed,
             purged=counters.purged,
             failed_replicas=supervisor.failed_disks.record(self._node_id),
-            waiting=(*waiting_of(session, log_dirs), *self._kept),
+            waiting=(*waiting_of(session, log_dirs), *self._kept, *self._stops(), *self.documents.waiting),
             next_due_ms=min(deadlines, default=None),
         )
 
@@ -390,9 +347,21 @@ class Work:
             LOG.info("disk.back log_dir=%s", log_dir)
             history.add("disk-back", log_dir=log_dir)
 
+    def _stops(self) -> tuple[Problem, ...]:
+        """Return what keeps the daemon from its work until an operator ends it."""
+        error = pause_error(self.session.config.state_dir)
+        found = () if error is None else (error.problem(),)
+        return (*found, blocked(self.session.broker.named.log_dirs[0])) if self.is_blocked else found
+
     def _beat(self) -> None:
         now_ms = clock.boottime_ms()
         if self._beaten_ms is not None and now_ms - self._beaten_ms < BEAT_MS:
             return
         self.session.beat(read_instant())
         self._beaten_ms = now_ms
+
+
+def _in_steps(request: PurgeRequest, halted: Halted) -> PurgeRequest:
+    """Return a request of an operator so that captures come between its steps, and a pause file stops it soon."""
+    budget_ms = min(request.budget_ms or PURGE_STEP_MS, PURGE_STEP_MS)
+    return replace(request, budget_ms=budget_ms, goes_on=not request.budget_ms, halted=halted)

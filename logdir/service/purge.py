@@ -10,7 +10,7 @@ Spec: design §2 laws 1, 4, §3.3, §6; attacks A17, A18, A43.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdir.clock import Instant
 from logdir.decide.selector import EVERYTHING
@@ -25,13 +25,14 @@ from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.paths import DELETING
-from logdir.service.batch.purge_batches import Rates, purge_all
+from logdir.service.batch.purge_batches import Halted, Rates, never_halted, purge_all
 from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemsResult, ItemState, PurgeResult, refused
 from logdir.service.report.staged import ALL, WHERE_READ, Selection, item_of, nothing_staged, selected
@@ -57,6 +58,10 @@ class PurgeRequest:
     """Purge what the selector names only if its topic is known to be removed, and then before its deadline."""
     kept_reasons: tuple[RemovalReason, ...] | None = None
     """``capture.reasons`` of the daemon; ``None``: no captured replica goes before its deadline."""
+    goes_on: bool = field(default=False, metadata=HIDDEN)
+    """Whether a step that reached ``budget_ms`` is followed by the next one at once."""
+    halted: Halted = field(default=never_halted, metadata=HIDDEN)
+    """Asked before each step."""
 
     def require_valid(self) -> None:
         """Return if the request is valid.
@@ -206,7 +211,15 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
     rates = Rates(bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0, shown.asked.budget_ms)
     going = len(shown.plan.actions)
     planned = list(zip(shown.items[:going], shown.plan.actions, strict=True))
-    rows, problems = purge_all(broker, planned, rates, reporter, against=shown.looking.against)
+    rows, problems = purge_all(
+        broker,
+        planned,
+        rates,
+        reporter,
+        against=shown.looking.against,
+        halted=shown.asked.halted,
+        goes_on=shown.asked.goes_on,
+    )
     return [*rows, *shown.items[going:]], [*shown.problems, *problems]
 
 

@@ -8,11 +8,12 @@ Spec: design §2 laws 1, 4, §4, §6; KIP-516, "LeaderAndIsr", "Deletion", "Migr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.document import DocumentPlan, plan_document
 from logdir.decide.image.position import highest
+from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -57,16 +58,16 @@ class Decided:
 class Policy:
     """The operator's options beside the source."""
 
-    delays: DelayPolicy
-    protected: tuple[str, ...]
+    delays: DelayPolicy = field(default_factory=DelayPolicy)
+    protected: tuple[str, ...] = ()
     """Globs of topics that must not be changed."""
-    percent: int
+    percent: int = limit_rule.DEFAULT_PERCENT
     """The staging limit, in percent of the broker's partitions."""
-    max_age_ms: int
+    max_age_ms: int = DEFAULT_MAX_AGE_MS
     """How old the cluster metadata may be while a broker runs."""
-    is_confirmed: bool
+    is_confirmed: bool = False
     """Whether more than the staging limit may be staged (``--even-over-limit``)."""
-    is_image_confirmed: bool
+    is_image_confirmed: bool = False
     """Whether the metadata may be older than the last applied (``--even-if-older-metadata``)."""
 
     def problems(self) -> tuple[Problem, ...]:

@@ -84,7 +84,8 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     shutil.rmtree(gone)
     said = ctl("layout", "apply", broker.plan, *broker.words, "--apply")
     assert said.status == Exit.PROBLEMS
-    notice, line = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
+    kept, notice, line = [line for line in said.err.splitlines() if line.startswith("logdirctl")]
+    assert kept.startswith("logdirctl layout apply: What is kept on this host")
     assert notice.endswith(NOTICE)
     assert line.startswith(
         f"logdirctl layout apply: changed-since-plan: {gone}: expected the directory that was planned"

@@ -19,6 +19,7 @@ from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.text import size
 from tools.cli.arguments import Streams, answered, failed, put, say
 from tools.cli.broker import SAME_WITH_APPLY, add_change, argv_of, has_override, next_argv, request_of
+from tools.cli.change import require_no_daemon
 from tools.cli.columns import Column, table
 
 
@@ -54,6 +55,7 @@ def add_parser(commands: Any) -> None:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
+    require_no_daemon(arguments)
     asked = InitRequest(
         broker=request_of(arguments),
         kind=None if arguments.work_root == "auto" else WorkRootKind(arguments.work_root),

@@ -14,12 +14,12 @@ from logdir.refusal_slug import Why
 from logdir.service import layout
 from logdir.service.layout import LayoutRequest
 from logdir.service.layout_status import StatusNext, status
-from logdir.service.log_dirs.opening import opened
-from logdir.service.report.layout_result import LayoutNext, LayoutResult, LayoutVerb
+from logdir.service.report.layout_result import LayoutNext, LayoutVerb
+from logdir.service.report.use_case import Ran
 from logdir.text import quoted
-from tools.cli.arguments import Streams, say
+from tools.cli.arguments import Streams
 from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of
-from tools.cli.progress import TerminalReporter
+from tools.cli.change import ran_of
 from tools.logdirctl.layout_report import NOT_READ_BY_KAFKA, print_result, print_status
 
 _VERBS = (
@@ -86,16 +86,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         for_broker=getattr(arguments, "for_broker", ""),
         is_even_if_file_missing=_MISSING in getattr(arguments, "even_if_found", ()),
     )
-    request.require_valid()
-    with opened(request_of(arguments), changes=arguments.apply, is_start_block_allowed=True) as broker:
-        shown = layout.plan(broker, request)
-        result = shown.result
-        if arguments.apply:
-            layout.prepare(broker)
-            if shown.is_beginning:
-                say(streams, layout.KEPT)  # not before: where a broker runs nothing is kept
-            result = layout.apply(broker, shown, TerminalReporter(streams, arguments.title))
-        return print_result(arguments, streams, result, _next(arguments, result))
+    ran = ran_of(arguments, streams, "layout", request)
+    return print_result(arguments, streams, ran, _next(arguments, verb, ran))
 
 
 def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -105,13 +97,13 @@ def act_status(arguments: argparse.Namespace, streams: Streams) -> int:
     return print_status(arguments, streams, found, f"logdirctl {verb} {argv_of(arguments)}")
 
 
-def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
+def _next(arguments: argparse.Namespace, verb: LayoutVerb, ran: Ran) -> str:
     """Return the next command to type, never with an ``--even-…`` option."""
     named, where = argv_of(arguments), next_argv(arguments)
-    document = f"{quoted(arguments.plan)} {where}" if result.verb.has_plan else where
-    if result.is_waiting and has_override(arguments):
+    document = f"{quoted(arguments.plan)} {where}" if verb.has_plan else where
+    if ran.is_waiting and has_override(arguments):
         return f"logdirctl layout status {named}"
-    same = LayoutVerb.APPLY if result.verb is LayoutVerb.CHECK else result.verb
+    same = LayoutVerb.APPLY if verb is LayoutVerb.CHECK else verb
     following = {
         LayoutNext.SAME: f"layout {same.value} {document} --apply",
         LayoutNext.VERIFY: f"layout verify {document} --apply",
@@ -119,4 +111,4 @@ def _next(arguments: argparse.Namespace, result: LayoutResult) -> str:
         LayoutNext.INVENTORY: f"inventory {named} -o inventories",
         LayoutNext.STATUS: f"layout status {named}",
     }
-    return f"logdirctl {following[result.next]}"
+    return f"logdirctl {following[LayoutNext(ran.next)]}"

@@ -9,7 +9,8 @@ import argparse
 
 from logdir.decide.layout.precondition import RELEASES
 from logdir.service.layout_status import LayoutStatus, LayoutStatusItem
-from logdir.service.report.layout_result import LayoutResult, LayoutStep
+from logdir.service.report.layout_result import LayoutStep
+from logdir.service.report.use_case import Ran
 from tools.cli.arguments import Exit, Streams, answered, put, say
 from tools.cli.columns import Column, table
 
@@ -17,16 +18,15 @@ NOT_READ_BY_KAFKA = f"No released Kafka ({RELEASES}) reads topic-id directories.
 """Printed by every ``logdirctl layout`` command and in its help (design §8)."""
 
 
-def print_result(arguments: argparse.Namespace, streams: Streams, result: LayoutResult, next_line: str) -> Exit:
+def print_result(arguments: argparse.Namespace, streams: Streams, ran: Ran, next_line: str) -> Exit:
     """Print what a ``layout`` command would do, or did, and the next command; return the exit status."""
-    status = Exit.DONE if result.is_well else Exit.PROBLEMS
     say(streams, f"logdirctl {arguments.title}: {NOT_READ_BY_KAFKA}")
-    if answered(arguments, streams, status, result.problems, result):
-        return status
-    if result.steps:
-        table(streams.out, _STEP, result.steps)
-    put(streams, f"{arguments.title}: {result.summary}", f"next: {next_line}")
-    return status
+    if answered(arguments, streams, ran.exit, ran.problems, ran.result):
+        return ran.exit
+    if ran.result.steps:
+        table(streams.out, _STEP, ran.result.steps)
+    put(streams, f"{arguments.title}: {ran.lines[0]}", f"next: {next_line}")
+    return ran.exit
 
 
 def print_status(arguments: argparse.Namespace, streams: Streams, found: LayoutStatus, next_line: str) -> Exit:

@@ -10,21 +10,18 @@ from typing import Any
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
-from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.errors import ConfigError
 from logdir.formats import duration
 from logdir.formats.duration import Duration
-from logdir.service import reconcile
-from logdir.service.batch import reconcile_apply
-from logdir.service.log_dirs.opening import opened
+from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.reconcile import Policy
-from logdir.service.report.reconcile_result import rests_on, result_of
 from tools.cli.arguments import Streams
-from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of, said_of_override
+from tools.cli.broker import add_change, argv_of, has_override, next_argv, said_of_override
+from tools.cli.change import ran_of
 from tools.cli.delay import add_delay, delay_problems, delay_words
-from tools.cli.progress import TerminalReporter
 from tools.cli.protection import add_protection, protected_of, protection_words
+from tools.cli.report import is_planned
 from tools.cli.source import add_source, source_argv, source_of
 from tools.logdirctl.reconcile_report import report
 
@@ -87,29 +84,15 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    policy = policy_of(arguments)
-    with opened(request_of(arguments), changes=arguments.apply) as broker:
-        if arguments.apply:
-            broker.recover()
-        shown = reconcile.plan(broker, source_of(arguments), policy, is_stopped=arguments.apply)
-        decided = shown.decided
-        rows, problems, is_done = None, broker.notes, False
-        if arguments.apply and decided.is_followed:
-            reporter = TerminalReporter(streams, arguments.title)
-            done = reconcile_apply.apply(broker, shown.desired, policy, decided, reporter)
-            decided, rows, is_done = done.decided, done.rows, done.has_changed
-            problems = [*broker.notes, *done.problems]
-        result = result_of(shown.desired, decided, rows, problems, is_applied=arguments.apply)
-        lines = said_of_override(arguments, is_planned=decided.has_actions)
-        is_farther = shown.is_farther and not arguments.apply
-        following = _next(arguments, decided.plan, is_farther=is_farther, is_done=is_done)
-        return report(arguments, streams, result, rests_on(shown.desired, decided), (*lines, f"next: {following}"))
+    ran = ran_of(
+        arguments, streams, "reconcile", ReconcileRequest(source=source_of(arguments), policy=policy_of(arguments))
+    )
+    lines = said_of_override(arguments, is_planned=is_planned(ran.result.items))
+    return report(arguments, streams, ran, (*lines, f"next: {_next(arguments, is_waiting=ran.is_waiting)}"))
 
 
-def _next(arguments: argparse.Namespace, plan: ReconcilePlan | None, *, is_farther: bool, is_done: bool) -> str:
-    # What the staging limit holds back would be refused again; the listing shows what counts to it.
-    has_more = plan is not None and plan.braked is None and (bool(plan.actions) or is_farther)
-    if is_done or not has_more or has_override(arguments):
+def _next(arguments: argparse.Namespace, *, is_waiting: bool) -> str:
+    if not is_waiting or has_override(arguments):
         return f"logdirctl staged ls {argv_of(arguments)}"
     flags = delay_words(arguments) + protection_words(arguments)
     if arguments.max_staged_percent != limit_rule.DEFAULT_PERCENT:

@@ -10,35 +10,31 @@ from collections.abc import Sequence
 
 from logdir.evidence import Evidence, Removed, Unknown
 from logdir.service.report.reconcile_item import ReconcileItem
-from logdir.service.report.reconcile_result import ReconcileResult
+from logdir.service.report.use_case import Ran
 from logdir.text import utc
 from tools.cli.arguments import Exit, Streams, answered, put
 from tools.cli.columns import Column, table
 from tools.cli.report import detail_of
 
 
-def report(
-    arguments: argparse.Namespace, streams: Streams, result: ReconcileResult, head: str, lines: Sequence[str]
-) -> Exit:
-    """Print the result; return the exit status: refused if nothing may be done, problems if not all can be.
+def report(arguments: argparse.Namespace, streams: Streams, ran: Ran, lines: Sequence[str]) -> Exit:
+    """Print what came of a reconcile; return its exit status: refused if nothing may be done.
 
     Args:
         arguments: Of the command.
         streams: Where to print.
-        result: The actions, planned or done, with their refusals.
-        head: A line for people, before the table.
+        ran: The actions, planned or done, with their refusals; its line stands before the table.
         lines: Lines for people, after the table.
     """
-    status = Exit.REFUSED if result.is_refused else Exit.DONE if result.is_done else Exit.PROBLEMS
-    if answered(arguments, streams, status, result.problems, result):
-        return status
-    put(streams, head)
-    if result.items:
-        table(streams.out, _COLUMNS, result.items, is_sparse=True)
-    elif not result.is_refused:
+    if answered(arguments, streams, ran.exit, ran.problems, ran.result):
+        return ran.exit
+    put(streams, *ran.lines)
+    if ran.result.items:
+        table(streams.out, _COLUMNS, ran.result.items, is_sparse=True)
+    elif ran.exit is not Exit.REFUSED:
         put(streams, "nothing to do")
     put(streams, *lines)
-    return status
+    return ran.exit
 
 
 def _shown(evidence: Evidence | None) -> str:

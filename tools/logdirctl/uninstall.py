@@ -21,6 +21,7 @@ from logdir.service.report.result import ItemResult, ItemState, UninstallResult
 from logdir.service.uninstall import UninstallRequest
 from tools.cli.arguments import Streams
 from tools.cli.broker import add_change, argv_of, has_override, next_argv, request_of, said_of_override
+from tools.cli.change import require_no_daemon
 from tools.cli.progress import TerminalReporter
 from tools.cli.report import finish, is_planned
 from tools.cli.source import add_source, named_words, source_of
@@ -44,6 +45,7 @@ def add_parser(commands: Any) -> None:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
+    require_no_daemon(arguments)
     asked = UninstallRequest(
         is_restore=arguments.restore, source=source_of(arguments), is_even_if_unknown=arguments.even_if_unknown
     )

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.record import start_block
 from logdir.disk.root.work_root import WorkRoot, locate, open_log_dir, open_root, open_site, path_of, require_accepted
-from logdir.errors import NoWorkRootError, RefusedError
+from logdir.errors import NoWorkRootError, Problem, RefusedError
 from logdir.formats.kafka import meta_properties
 from logdir.formats.own import start_block_file, work_root_file
 from logdir.paths import META_PROPERTIES
@@ -42,13 +42,7 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
         if data is None or not start_block_file.is_blocked(top.read(META_PROPERTIES, 1 << 20), path):
             return open_root(disk, log_dir)
         if not is_start_block_allowed:
-            raise RefusedError(
-                log_dir,
-                why=Why.LAYOUT_CHANGE_UNDER_WAY,
-                expected="log dirs that are not blocked",
-                found="a start block: a change of layout is under way",
-                fix="logdirctl layout status",
-            )
+            raise RefusedError.of(blocked(log_dir))
         belongs = work_root_file.belonging(meta_properties.parse(data, path))
         located = locate(disk, log_dir, top)
         if located.found is None or located.file is None:
@@ -61,3 +55,14 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
         return WorkRoot(
             kind=located.found, open_dir=open_dir, belongs=belongs, opened=stack.pop_all(), unsupported_fs=word
         )
+
+
+def blocked(where: str) -> Problem:
+    """Return that a start block is set, so that only a change of layout may go on."""
+    return Problem(
+        Why.LAYOUT_CHANGE_UNDER_WAY.value,
+        where,
+        "log dirs that are not blocked",
+        "a start block: a change of layout is under way",
+        "logdirctl layout status",
+    )

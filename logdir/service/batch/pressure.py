@@ -24,7 +24,7 @@ from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.paths import DELETING
-from logdir.service.batch.purge_batches import Rates, purge_all
+from logdir.service.batch.purge_batches import Halted, Rates, never_halted, purge_all
 from logdir.service.batch.purge_recheck import PurgeOverrides, Rechecking
 from logdir.service.capture import room_of
 from logdir.service.cluster.source import SourceRequest
@@ -47,7 +47,14 @@ class Relieved:
     problems: list[Problem] = field(default_factory=list)
 
 
-def relieve(broker: OpenBroker, rooms: Mapping[str, CaptureRoom], rates: Rates, reporter: Reporter) -> Relieved:
+def relieve(
+    broker: OpenBroker,
+    rooms: Mapping[str, CaptureRoom],
+    rates: Rates,
+    reporter: Reporter,
+    *,
+    halted: Halted = never_halted,
+) -> Relieved:
     """Purge captured replicas on nearly full disks until enough is free, or nothing more may go.
 
     Args:
@@ -55,10 +62,10 @@ def relieve(broker: OpenBroker, rooms: Mapping[str, CaptureRoom], rates: Rates, 
         rooms: Free space of each log dir, just read.
         rates: Rate limits; a replica whose removal takes longer than ``budget_ms`` is gone on with by the next purge.
         reporter: Receives each loss before it happens, and progress.
+        halted: Called before each replica; if it returns an error, no other one goes.
 
     Raises:
         RefusedError: the broker's configuration changed meanwhile.
-        LogDirError: a reporter that stops the work.
     """
     found = Relieved()
     short = {open_dir.log_dir for open_dir in broker.changeable if rooms[open_dir.log_dir].lacking}
@@ -74,7 +81,7 @@ def relieve(broker: OpenBroker, rooms: Mapping[str, CaptureRoom], rates: Rates, 
         for item in _single(broker, log_dir, candidates.get(log_dir, ())):
             # A file system may report freed space some time later.
             room = _room(broker, log_dir, at_least=seen_bytes + freed_bytes)
-            if room is None or not room.lacking:
+            if room is None or not room.lacking or halted() is not None:
                 break
             if looking is None:
                 looking = Rechecking(SourceRequest(), _AS_NAMED, broker, facts)

@@ -12,6 +12,7 @@ Spec: design §2 laws 1, 4, 6, §3.3; attacks A18, A26, A45.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,7 +30,15 @@ from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import sick_disks
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, after
-from logdir.worker.operations import PurgeBatch, purge
+from logdir.worker.operations import PurgeBatch, PurgePausedError, purge
+
+Halted = Callable[[], LogDirError | None]
+"""Returns why no other step of a purge may begin; ``None``: it may."""
+
+
+def never_halted() -> LogDirError | None:
+    """Return ``None``: nothing stops the purge."""
+    return None
 
 
 class Rates(NamedTuple):
@@ -56,6 +65,8 @@ def purge_all(
     reporter: Reporter,
     *,
     against: Callable[[Purge], LogDirError | None],
+    halted: Halted = never_halted,
+    goes_on: bool = False,
 ) -> tuple[list[ItemResult], list[Problem]]:
     """Purge the planned replicas, one log dir after the other.
 
@@ -65,6 +76,8 @@ def purge_all(
         rates: Rate limits, and the longest time of a step.
         reporter: Receives progress.
         against: Called right before each claim; returns why the replica may not be purged, ``None`` if it may.
+        halted: Called before each step; if it returns an error, all replicas that are left are undone for it.
+        goes_on: Whether a replica whose step has reached its longest time is removed further in another step at once.
 
     Returns:
         One row per action, in their order, and the problems of disks. A disk that failed, or was replaced since it was
@@ -86,16 +99,23 @@ def purge_all(
         for action in some:
             if (error := against(action)) is not None:
                 outcomes[action.name] = undone(f"{DELETING}/{action.name}", error)
-        some = [action for action in some if action.name not in outcomes]
-        if some:
-            _batch(broker, some, rates, outcomes, problems, sick)
+        todo = [action for action in some if action.name not in outcomes]
+        steps = {action.name: action for action in todo}
+        while steps:
+            _batch(broker, steps, rates, outcomes, problems, sick)
+            steps = _cut_off(steps, outcomes)
+            if not goes_on or log_dir in sick or halted() is not None:
+                break
+            reporter.advance(0)
         handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
         if log_dir in sick:
             # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
-            handled = {**{(log_dir, action.name): None for action in some}, **handled}
+            handled = {**{(log_dir, action.name): None for action in todo}, **handled}
         return {place: (place, outcome) for place, outcome in handled.items()}
 
     def decide(left: Collection[_Place]) -> Turn[_Place, _Became]:
+        if (error := halted()) is not None:
+            return Turn(settled={place: (place, undone(f"{DELETING}/{place[1]}", error)) for place in left})
         # No purge begins on a failed disk.
         if sick and (lost := {place: (place, None) for place in left if place[0] in sick}):
             return Turn(settled=lost)
@@ -137,18 +157,39 @@ def _row(row: ItemResult, outcome: Outcome | None) -> ItemResult:
     return replace(made, new_path=None) if made.new_path == row.path else made  # Its place is unchanged.
 
 
+def _cut_off(steps: Mapping[str, Purge], outcomes: Mapping[str, Outcome]) -> dict[str, Purge]:
+    """Return the next step of each replica whose removal was cut off by the time of a step, by its planned name."""
+    return {
+        name: replace(action, name=os.path.basename(outcomes[name].place or action.name), marker=None)
+        for name, action in steps.items()
+        if name in outcomes and isinstance(outcomes[name].error, PurgePausedError)
+    }
+
+
 def _batch(
     broker: OpenBroker,
-    left: Sequence[Purge],
+    steps: Mapping[str, Purge],
     rates: Rates,
     outcomes: dict[str, Outcome],
     problems: list[Problem],
     sick: set[str],
 ) -> None:
-    """Purge some replicas; record the outcome of each, by name, or the problem of their disk."""
-    log_dir = left[0].log_dir
-    claimed = tuple(action.name for action in left if action.marker is None)
-    markers = {action.name: action.marker for action in left if action.marker is not None}
+    """Purge some replicas of one log dir; record the outcome of each, or the problem of their disk.
+
+    Args:
+        broker: As for ``purge_all``.
+        steps: The replicas, by planned name.
+        rates: As for ``purge_all``.
+        outcomes: Receives each outcome, by planned name; a former one of a replica is forgotten first.
+        problems: Receives the problem of the disk.
+        sick: Receives the log dir if its disk failed.
+    """
+    log_dir = next(iter(steps.values())).log_dir
+    planned = {action.name: name for name, action in steps.items()}
+    for name in steps:
+        outcomes.pop(name, None)
+    claimed = tuple(action.name for action in steps.values() if action.marker is None)
+    markers = {action.name: action.marker for action in steps.values() if action.marker is not None}
     root = next((one for one in broker.roots if one.open_dir.log_dir == log_dir), None)
     if root is None:  # It gave no answer while another log dir was worked on.
         sick.add(log_dir)
@@ -157,7 +198,7 @@ def _batch(
         with sick_disks(problems, sick, root.open_dir):
             root.require_same(broker.disk_of(log_dir))
             purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))
-            outcomes |= purged.outcomes
+            outcomes |= {planned[name]: outcome for name, outcome in purged.outcomes.items()}
             if purged.error is not None:
                 raise purged.error
     except LogDirError as error:  # The directory was replaced, or its disk failed.

@@ -1,4 +1,4 @@
-"""The use cases that change replicas one by one, by the name of their command, and the one way to run any of them.
+"""The use cases that change replicas, by the name of their command, and the one way to run any of them.
 
 ``logdirctl`` runs them on log dirs that it opens, and the daemon on those that it has open.
 
@@ -11,11 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from logdir.errors import Problem
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
@@ -23,6 +21,7 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.exit_status import Exit
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemsResult, status_of
+from logdir.service.report.use_case import Ran
 
 
 class _Options(NamedTuple):
@@ -31,6 +30,7 @@ class _Options(NamedTuple):
     needs_all: bool = False
     is_skip_of_use: bool = True
     is_copy: bool = False
+    is_start_block_allowed: bool = False
 
 
 class _Entry(NamedTuple):
@@ -72,9 +72,25 @@ _ENTRIES: Final[Mapping[str, _Entry]] = {
         prepare="module",
         is_beside_broker=True,
     ),
+    "reconcile": _Entry(
+        f"{_HERE}.batch.reconcile_case",
+        "ReconcileRequest",
+        f"{_HERE}.report.reconcile_result:ReconcileResult",
+        _Options(needs_all=True),
+        prepare="none",
+    ),
+    "layout": _Entry(
+        f"{_HERE}.batch.layout_case",
+        "LayoutRequest",
+        f"{_HERE}.report.layout_result:LayoutResult",
+        _Options(needs_all=True, is_start_block_allowed=True),
+        prepare="none",
+    ),
 }
 NAMES: Final = tuple(_ENTRIES)
 """The names of all of them."""
+NEED_CLOSED: Final = ("init", "uninstall")
+"""Commands that make or remove work roots: no daemon may have the log dirs open."""
 
 
 class Spec(NamedTuple):
@@ -82,9 +98,9 @@ class Spec(NamedTuple):
 
     name: str
     case: Any
-    """Its module: ``plan`` and ``apply`` as ``UseCase``."""
+    """Its module: ``plan`` and ``apply`` as ``UseCase``, or ``run``, which does all of it."""
     request: type
-    result: type[ItemsResult]
+    result: type
     prepare: Callable[[OpenBroker], None]
     options: _Options
     is_beside_broker: bool
@@ -115,18 +131,6 @@ def spec_of(name: str) -> Spec:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What came of a use case, planned or done."""
-
-    exit: Exit
-    problems: tuple[Problem, ...]
-    """Problems beside those of the items."""
-    result: ItemsResult
-    lines: tuple[str, ...] = ()
-    """Remarks for people."""
-
-
 def run(spec: Spec, broker: OpenBroker, request: Any, *, is_applied: bool, reporter: Reporter) -> Ran:
     """Plan a use case on an open broker, or plan and do it.
 
@@ -140,6 +144,9 @@ def run(spec: Spec, broker: OpenBroker, request: Any, *, is_applied: bool, repor
     Raises:
         LogDirError: as the use case.
     """
+    if (whole := getattr(spec.case, "run", None)) is not None:
+        ran: Ran = whole(broker, request, is_applied=is_applied, reporter=reporter)
+        return ran
     if is_applied:
         spec.prepare(broker)
     shown = spec.case.plan(broker, request)

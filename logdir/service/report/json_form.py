@@ -131,8 +131,8 @@ def _decoder(kind: Any) -> _Decode:
         return _evidence
     if isinstance(kind, NewType):
         return _decoder(kind.__supertype__)
-    if origin in (Union, types.UnionType) and len(inner) == 2 and type(None) in inner:
-        return _optional(_decoder(inner[0] if inner[1] is type(None) else inner[1]))
+    if origin in (Union, types.UnionType) and type(None) in inner:
+        return _optional(_decoder(Union[tuple(one for one in inner if one is not type(None))]))  # noqa: UP007
     if origin is tuple:
         return _sequence(_decoder(inner[0])) if inner[-1] is Ellipsis else _fixed(tuple(map(_decoder, inner)))
     if origin is frozenset:

@@ -94,27 +94,26 @@ class LayoutItem:
 class LayoutResult:
     """The result of a layout verb, planned or done."""
 
-    verb: LayoutVerb = field(metadata=HIDDEN)
     is_applied: bool = field(metadata={KEY: "applied"})
     """Whether changes were made; otherwise this is a plan."""
     is_finished: bool = field(metadata={KEY: "finished"})
     """Whether the verb is complete in every log dir of the broker."""
-    has_work: bool = field(metadata=HIDDEN)
+    has_work: bool = field(default=False, metadata=HIDDEN)
     """Whether the decision contains any action."""
     plan_sha256: str | None
     """SHA-256 of the plan that the log dirs are bound to; ``None``: none is known."""
     done_before: int
     """Number of steps of the plan that were done before this command."""
-    refused: int = field(metadata=HIDDEN)
+    refused: int = field(default=0, metadata=HIDDEN)
     """Number of steps and replicas that were refused."""
-    left_out: tuple[str, ...] = field(metadata=HIDDEN)
+    left_out: tuple[str, ...] = field(default=(), metadata=HIDDEN)
     """Log dirs that do not answer: their start block and topic-id layout stay."""
     steps: tuple[LayoutStep, ...]
     items: tuple[LayoutItem, ...]
     """Replicas that are moved, then refusals."""
-    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+    problems: tuple[Problem, ...] = field(default=(), metadata=HIDDEN)
     """Every refusal and failure."""
-    next: LayoutNext = field(metadata=HIDDEN)
+    next: LayoutNext = field(default=LayoutNext.STATUS, metadata=HIDDEN)
 
     @property
     def is_well(self) -> bool:
@@ -169,7 +168,6 @@ def result_of(
     is_finished = report is not None and report.is_finished and not left_out
     has_work = bool(decision.phases) and not is_idle
     return LayoutResult(
-        verb=verb,
         is_applied=report is not None,
         is_finished=is_finished,
         has_work=has_work,

@@ -43,10 +43,12 @@ class ReconcileResult:
     answers: tuple[AnswerItem, ...]
     """The answers of a request document: one per partition, in its order."""
     items: tuple[ReconcileItem, ...]
-    problems: tuple[Problem, ...] = field(metadata=HIDDEN)
+    problems: tuple[Problem, ...] = field(default=(), metadata=HIDDEN)
     """All problems, including those of the items."""
-    is_refused: bool = field(metadata=HIDDEN)
+    is_refused: bool = field(default=False, metadata=HIDDEN)
     """Whether the whole plan is refused, or held back by the staging limit."""
+    is_whole: bool = field(default=True, metadata=HIDDEN)
+    """Whether nothing of the source is left to be done, so that a request document need not be given again."""
 
     @property
     def is_done(self) -> bool:
@@ -87,6 +89,8 @@ def result_of(
         items=items,
         problems=tuple(problem for problem in found if problem is not None),
         is_refused=refused is not None or braked is not None,
+        is_whole=(plan is None or plan.is_whole)
+        and not any(item.state in (ItemState.UNDONE, ItemState.WAITING) for item in items),
     )
 
 

@@ -8,10 +8,12 @@ Spec: design §5 "A use case".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from logdir.errors import Problem
 from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.report.exit_status import Exit
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult
 
@@ -51,3 +53,20 @@ class UseCase(Protocol[_R, _P]):
 
     def apply(self, broker: OpenBroker, shown: _P, reporter: Reporter, /) -> tuple[list[ItemResult], list[Problem]]:
         """Carry out the plan that was shown; return one item per replica, and the problems of disks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What came of a use case, planned or done."""
+
+    exit: Exit
+    problems: tuple[Problem, ...]
+    """Problems beside those of the items."""
+    result: Any
+    """Its result, with ``items``."""
+    lines: tuple[str, ...] = ()
+    """Remarks for people."""
+    is_waiting: bool = False
+    """Whether the same request, applied, has something to do; only of *reconcile* and the layout verbs."""
+    next: str = ""
+    """Of a layout verb: the next command, the value of a ``LayoutNext``."""

@@ -88,6 +88,13 @@ class Process:
         return self.process.wait(30)
 
     def events(self) -> list[dict[str, Any]]:
+        """Return the events of the history, those that the daemon shows now among them."""
+        if not self.has_ended():
+            newest = self.status().events[-1]
+            until("the newest event is written", lambda: any(e["at_ms"] >= newest.at_ms for e in self._events()))
+        return self._events()
+
+    def _events(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "state" / "history.jsonl").read_text().splitlines()]
 
     def children(self) -> list[int]:

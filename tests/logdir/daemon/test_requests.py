@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.logdir.daemon.rig import Daemon, daemon, until
-from tests.tools.ctl import Said, ctl
+from tests.builders import TOPIC_ID
+from tests.logdir.daemon.rig import Daemon, ask, daemon, until
+from tests.oracle.oracle import answer
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import Said, ctl, held
+from tests.tools.reconcile_rig import GONE, age
 from tools.cli.arguments import Exit
 
 
@@ -17,6 +22,19 @@ def captured(one: Daemon) -> None:
     gone = one.delete(one.make())
     until("it is captured", lambda: one.status().captured == 1)
     one.remove(gone)
+
+
+def plan_of(one: Daemon) -> Path:
+    """Write the document of a plan that takes the broker to topic ids."""
+    into = one.folder / "inventories"
+    assert ctl("inventory", "--server-properties", one.server_properties, "-o", into).status == Exit.DONE
+    fleet = one.folder / "fleet.yaml"
+    text = "clusters:\n  - name: c\n    brokers:\n      - node_id: 1\n        inventories: [{}/*.jsonl]\n"
+    fleet.write_text(text.format(into))
+    (data,) = answer(fleet).documents.values()
+    plan = one.folder / "1.jsonl"
+    plan.write_bytes(data)
+    return plan
 
 
 def timeless(said: Said) -> Said:
@@ -105,3 +123,98 @@ def test_status_shows_the_daemon(tmp_path: Path) -> None:
         assert one.stop() == 0
         said = ctl("status", "--config", one.config)
         assert (said.status, "daemon-unreachable" in said.err) == (Exit.REFUSED, True)
+
+
+@pytest.mark.parametrize("command", ["init", "uninstall"])
+def test_what_needs_the_log_dirs_closed_is_refused_by_name(tmp_path: Path, command: str) -> None:
+    with daemon(tmp_path) as one:
+        said = ctl(command, "--config", one.config, "--apply")
+        assert (said.status, said.out) == (Exit.REFUSED, "")
+        assert said.err == (
+            f"logdirctl {command}: work-root-owned: {command}: expected log dirs that no logdird has open, "
+            f"found logdird, which answers on {one.socket}; stop logdird first\n"
+        )
+        body = b'{"apply": true, "request": {}}'
+        head = f"POST /v1/use-cases/{command} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        (problem,) = json.loads(ask(one.socket, head + body).partition(b"\r\n\r\n")[2])["problems"]
+        assert (problem["slug"], problem["path"], problem["fix"]) == ("work-root-owned", command, "stop logdird first")
+        assert one.stop() == 0
+        assert ctl(command, "--config", one.config, "--apply").status == Exit.DONE
+
+
+def test_what_only_reads_works_beside_it(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        captured(one)
+        znodes = tmp_path / "znodes.json"
+        znodes.write_text('{"/brokers/topics/pay": {"version": 3, "partitions": {"0": [1]}}}')
+        for words in (
+            ["inventory"], ["describe"], ["strays", "--from", f"znodes:{znodes}"], ["staged", "ls"],
+            ["layout", "status"], ["init"], ["status"],
+        ):  # fmt: skip
+            said = ctl(*words, "--config", one.config)
+            assert (words, said.status) == (words, Exit.DONE), said
+
+
+def test_a_reconcile_is_planned_and_done_by_the_daemon_as_without_it(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        for number in range(4):
+            age(one.make("pay", number))
+            age(one.make("gone", number, disk=1, topic_id=GONE))
+        file = tmp_path / "full.json"
+        file.write_text(json.dumps(document(listed(pay=(TOPIC_ID, (0, 1, 2, 3))), type=2, sequence=1)))
+        words = ("reconcile", "--from", f"request:{file}", "--config", one.config)
+        typed = [words, (*words, "--even-over-limit"), (*words, "--json"), (*words, "--max-age-ms", -1)]
+        there = [ctl(*more) for more in typed]
+        assert one.stop() == 0
+        for more, before in zip(typed, there, strict=True):
+            assert timeless(ctl(*more)) == timeless(before), more
+        one.start()
+        said = ctl(*words, "--even-over-limit", "--apply")
+        assert said.status == Exit.DONE, said
+        assert len(one.staged(1)) == 4
+        assert said.err.count("is staged, and can be restored until 20") == 4
+        assert one.log.count("request.warning") == 4
+        assert [(e["command"], e["done"]) for e in one.events() if e["event"] == "request"] == [("reconcile", 4)]
+
+
+def test_a_layout_is_changed_by_the_daemon_and_nothing_else_meanwhile(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        for number in range(3):
+            one.make("pay", number)
+        plan = plan_of(one)
+        words = ("layout", "check", plan, "--config", one.config)
+        there, there_json = ctl(*words), ctl(*words, "--json")
+        assert there.status == Exit.DONE, there
+        said = ctl("layout", "apply", plan, "--config", one.config, "--apply")
+        assert (said.status, "What is kept on this host" in said.err) == (Exit.DONE, True), said
+        assert not (one.log_dirs[0] / "pay-0").exists()
+        blocked = "layout-change-under-way"
+        until("status says so", lambda: blocked in {problem.slug for problem in one.status().waiting})
+        refused = ctl("stage", "pay", "--config", one.config)
+        assert (refused.status, blocked in refused.err, "logdirctl layout status" in refused.err) == (4, True, True)
+        # A daemon that is started behind a start block serves the layout verbs, too.
+        one.stop(signal.SIGKILL)
+        one.start()
+        assert blocked in {problem.slug for problem in one.status().waiting}
+        said = ctl("layout", "rollback", "--config", one.config, "--apply")
+        assert said.status == Exit.DONE, said
+        assert (one.log_dirs[0] / "pay-0").is_dir()
+        until("nothing waits", lambda: one.status().waiting == ())
+        assert [event["command"] for event in one.events() if event["event"] == "request"] == ["layout", "layout"]
+        assert one.stop() == 0
+        assert timeless(ctl(*words)) == timeless(there)
+        assert timeless(ctl(*words, "--json")) == timeless(there_json)
+
+
+def test_beside_a_running_broker_both_are_planned_and_not_done(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        one.make()
+        plan = plan_of(one)
+        file = tmp_path / "full.json"
+        file.write_text(json.dumps(document(listed(pay=(TOPIC_ID, (0,))), type=2, sequence=1)))
+        (one.log_dirs[1] / ".lock").touch()
+        with held(one.log_dirs[1] / ".lock"):
+            for words in (["reconcile", "--from", f"request:{file}"], ["layout", "apply", plan]):
+                assert ctl(*words, "--config", one.config).status == Exit.DONE
+                assert ctl(*words, "--config", one.config, "--apply").status == Exit.BROKER_RUNS
+        assert (one.log_dirs[0] / "pay-0").is_dir()

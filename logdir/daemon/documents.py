@@ -1,0 +1,223 @@
+"""When the daemon follows the request documents of its inbox: in order of name, and only on a stopped broker.
+
+A document that needs Kafka's locks waits for the broker's stop, and is then followed only if the configuration says
+``auto.while.stopped: true`` (law 4). One that was interrupted is followed again: its controller epoch and sequence in
+``controller.json`` make sure that nothing is done twice.
+
+Not here: the directories (``inbox``), what follows from a document (``service.batch.reconcile_case``).
+
+Spec: design §2 law 4, §4; KIP-516, "Deletion", step 1; attacks A3, A22, A27.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from logdir import clock
+from logdir.daemon.faults import problem_of
+from logdir.daemon.inbox import Inbox, is_of
+from logdir.daemon.session import Session
+from logdir.errors import (
+    ConfigError,
+    FormatError,
+    LockHeldError,
+    LogDirError,
+    NoPermissionError,
+    Problem,
+    RefusedError,
+    WorkRootOwnedError,
+    shown,
+)
+from logdir.service.batch.reconcile_case import ReconcileRequest
+from logdir.service.batch.use_cases import Spec, spec_of
+from logdir.service.cluster.source import Scheme, SourceRequest, Uri
+from logdir.service.reconcile import Policy
+from logdir.service.report.exit_status import problems_of
+from logdir.service.report.use_case import Ran
+from logdir.text import quoted
+
+LOG: Final = logging.getLogger("logdir.daemon")
+_SLUG: Final = "request-waiting"
+_AGAIN_MS: Final = 10 * 1000
+"""How long no document is followed after one that could not be."""
+_MOST_AT_ONCE: Final = 64
+"""How many documents are looked at between two captures."""
+
+
+class Opened(Protocol):
+    """The work on an open broker, as far as documents need it."""
+
+    session: Session
+    is_blocked: bool
+    """Whether a start block is set."""
+
+    def run(self, spec: Spec, request: Any, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
+        """Run a use case; return what came of it, and its warnings. Raises ``LogDirError``."""
+
+    def note(self, event: str, **values: object) -> None:
+        """Write an event into the history."""
+
+
+class Documents:
+    """The documents of one daemon's inbox, followed on an open broker."""
+
+    def __init__(self, work: Opened) -> None:
+        """Take the work on the open broker."""
+        self._work = work
+        self._config = work.session.config
+        self._inbox = Inbox(self._config.state_dir)
+        self._due: list[str] = []
+        self.waiting: tuple[Problem, ...] = ()
+        """Why documents are not followed now."""
+        self._again_ms = 0
+        """When documents are looked at again, after one could not be followed."""
+
+    def look(self, *, is_running: bool | None) -> None:
+        """Look at the inbox; refuse what is no document, and note what may be followed now.
+
+        Args:
+            is_running: Whether a broker runs; ``None``: it is not known.
+        """
+        self._due = []
+        if clock.monotonic_ms() < self._again_ms:
+            return
+        self.waiting = ()
+        try:
+            names = self._inbox.names()[:_MOST_AT_ONCE]
+        except OSError as error:
+            self.waiting = (_unusable(self._inbox.path, "a directory for requests", error),)
+            return
+        documents = [name for name in names if self._is_document(name)]
+        if not documents:
+            return
+        problem = self._against(documents[0], is_running=is_running)
+        if problem is None:
+            self._due = documents
+        else:
+            self.waiting = (*self.waiting, problem)
+
+    def _is_document(self, name: str) -> bool:
+        """Whether a name in the inbox is that of a document; others are refused."""
+        try:
+            self._inbox.require_document(name)
+        except FileNotFoundError:
+            return False  # Somebody has taken it back.
+        except OSError as error:
+            self.waiting = (*self.waiting, _unusable(self._inbox.path_of(name), "a file that can be looked at", error))
+            return False
+        except LogDirError as error:
+            with self._noting(name):
+                self._refuse(name, problems_of(error))
+            return False
+        return True
+
+    @contextmanager
+    def _noting(self, name: str) -> Iterator[None]:
+        """Let what cannot be moved stay where it is: it keeps no other document from being followed."""
+        try:
+            yield
+        except OSError as error:
+            self.waiting = (*self.waiting, _unusable(self._inbox.path_of(name), "a file that can be moved", error))
+
+    def _against(self, name: str, *, is_running: bool | None) -> Problem | None:
+        """Return why documents are not followed now, the first by name; ``None``: they may be."""
+        path = self._inbox.path_of(name)
+        if is_running is not False:
+            found = "a broker that runs" if is_running else "log dirs of which it is not known whether a broker runs"
+            expected = "a stopped broker: a change needs Kafka's locks"
+            return Problem(_SLUG, path, expected, f"{found}; it waits for the broker's stop")
+        if self._work.is_blocked:
+            fix = "logdirctl layout status shows how to end the change of layout"
+            return Problem(_SLUG, path, "log dirs that are not blocked", "a start block", fix)
+        if not self._config.auto_while_stopped:
+            config = quoted(self._config.file)
+            fix = f"logdirctl reconcile --from {quoted(str(Uri(Scheme.REQUEST, path)))} --config {config} --apply"
+            expected = "auto.while.stopped: true, to follow it without an operator"
+            return Problem(_SLUG, path, expected, "auto.while.stopped: false", fix)
+        return None
+
+    def follow_next(self) -> bool:
+        """Follow the next document; return whether there was one.
+
+        Raises:
+            LogDirError: the broker has to be opened again.
+        """
+        if not self._due:
+            return False
+        name = self._due.pop(0)
+        self._work.session.require_same()
+        try:
+            path = self._inbox.take(name)
+        except FileNotFoundError:
+            return True  # Somebody has taken it back.
+        except OSError as error:
+            self._stop(name, problem_of(self._config, error))
+            return True
+        except LogDirError as error:
+            with self._noting(name):
+                self._refuse(name, problems_of(error))
+            return True
+        try:
+            self._follow(name, path)
+        except OSError as error:
+            self._stop(name, problem_of(self._config, error))
+        return True
+
+    def _follow(self, name: str, path: str) -> None:
+        """Follow a document that was taken, and move it where it belongs. Raises ``OSError``."""
+        try:
+            request = ReconcileRequest(
+                source=SourceRequest(str(Uri(Scheme.REQUEST, path))), policy=Policy(delays=self._config.delays)
+            )
+            ran, _ = self._work.run(spec_of("reconcile"), request, is_applied=True)
+        except (FormatError, ConfigError, RefusedError, NoPermissionError) as error:
+            if is_of(error, path):
+                self._refuse(name, problems_of(error))
+            else:
+                self._give_back(name, error.problem())
+        except LogDirError as error:
+            has_started = isinstance(error, LockHeldError) and not isinstance(error, WorkRootOwnedError)
+            problem = self._against(name, is_running=True) if has_started else None
+            self._give_back(name, problem or error.problem())
+        except OSError:
+            raise
+        except Exception as error:  # A document must not end the daemon at every start.
+            LOG.exception("request.fault document=%s", shown(name))
+            words = shown(f"{type(error).__name__}: {error}")
+            self._refuse(name, (Problem("internal-error", name, "an answer", words, "report this line"),))
+        else:
+            self._settle(name, ran)
+
+    def _settle(self, name: str, ran: Ran) -> None:
+        if not ran.result.is_refused and ran.result.is_whole:
+            self._inbox.finish(name)
+            self._note("done", name)
+            return
+        left = Problem("request-not-whole", name, "a request of which all can be done", "a part that is left")
+        self._refuse(name, ran.problems or (left,))
+
+    def _refuse(self, name: str, problems: tuple[Problem, ...]) -> None:
+        self._inbox.refuse(name, problems)
+        LOG.error("document.refused name=%s %s", shown(name), problems[0].line())
+        self._note("refused", name)
+
+    def _give_back(self, name: str, problem: Problem) -> None:
+        self._inbox.give_back(name)
+        self._stop(name, problem)
+
+    def _stop(self, name: str, problem: Problem) -> None:
+        """Follow no other document for a while: their order counts, and what is wrong may not end at once."""
+        LOG.warning("document.waits name=%s %s", shown(name), problem.line())
+        self._due, self.waiting = [], (problem,)
+        self._again_ms = clock.monotonic_ms() + _AGAIN_MS
+
+    def _note(self, state: str, name: str) -> None:
+        self._work.note("document", name=shown(name), outcome=state)
+
+
+def _unusable(path: str, expected: str, error: OSError) -> Problem:
+    found, fix = error.strerror or str(error), "give it to the owner of the log dirs, or remove it"
+    return Problem("inbox-unusable", path, expected, found, fix)

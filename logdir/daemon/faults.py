@@ -1,0 +1,45 @@
+"""Why a change is not begun: the daemon ends, has the log dirs open, or cannot open them or work on them.
+
+Spec: design §2 law 8.
+"""
+
+from __future__ import annotations
+
+import os
+
+from logdir.daemon.config import DaemonConfig
+from logdir.errors import LogDirError, Problem, StateError, WorkRootOwnedError
+
+
+class StoppingError(StateError):
+    """The daemon ends, and begins no other change."""
+
+    code = "daemon-stopping"
+
+
+def stopping_error() -> StoppingError:
+    """Return that the daemon ends."""
+    return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
+
+
+def problem_of(config: DaemonConfig, error: LogDirError | OSError) -> Problem:
+    """Return why the broker of a configuration cannot be opened, or worked on."""
+    if isinstance(error, LogDirError):
+        return error.problem()
+    path = config.server_properties if error.filename is None else os.fsdecode(error.filename)
+    return Problem("io-error", path, "a call that succeeds", error.strerror or str(error), "check the kernel log")
+
+
+def in_use(command: str, path: str) -> WorkRootOwnedError:
+    """Return that a command needs log dirs that no daemon has open.
+
+    Args:
+        command: Its name.
+        path: The socket of the daemon.
+    """
+    return WorkRootOwnedError(
+        command,
+        expected="log dirs that no logdird has open",
+        found=f"logdird, which answers on {path}",
+        fix="stop logdird first",
+    )

@@ -1,0 +1,374 @@
+"""Request documents in the inbox: followed in order, on a stopped broker, once; other files are refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logdir.formats.own import controller_file
+from tests.builders import TOPIC_ID, partition
+from tests.logdir.daemon.rig import Daemon, daemon, until
+from tests.reconcile.universe import document, listed, stopped
+from tests.tools.ctl import HOME, ctl, held, tree
+from tests.tools.reconcile_rig import GONE, OTHER, age
+from tools.cli.arguments import Exit
+
+PAY = 22
+EVERY = tuple(range(PAY))
+FULL, INCREMENTAL = 2, 1
+SWEEP = "sweep.interval.ms: 500\n"
+WITHOUT_GONE = document(listed(pay=(TOPIC_ID, EVERY), gone=(GONE, (2,))), type=FULL, sequence=1)
+WITH_GONE = document(listed(pay=(TOPIC_ID, EVERY), gone=(GONE, (0, 1, 2))), type=FULL, sequence=1)
+
+
+def broker(one: Daemon) -> None:
+    """Make ``pay`` with 22 partitions and ``gone`` with three, all of them there for years."""
+    for number in EVERY:
+        age(one.make("pay", number))
+    for number in range(3):
+        age(one.make("gone", number, disk=1, topic_id=GONE))
+
+
+def put(one: Daemon, name: str, value: dict[str, Any] | bytes) -> Path:
+    """Write a document as another program does: under a name that starts with ``.``, then renamed."""
+    inbox = one.folder / "state" / "inbox"
+    inbox.mkdir(parents=True, exist_ok=True)
+    data = value if isinstance(value, bytes) else json.dumps(value).encode()
+    (inbox / f".{name}").write_bytes(data)
+    return (inbox / f".{name}").rename(inbox / name)
+
+
+def lie(one: Daemon) -> dict[str, list[str]]:
+    """Return what lies in each directory of the inbox."""
+    inbox = one.folder / "state" / "inbox"
+    folders = {"inbox": inbox, "done": inbox / "done", "refused": inbox / "refused", "running": inbox / ".running"}
+    return {
+        name: sorted(path.name for path in folder.iterdir() if not path.is_dir() or path.suffix == ".json")
+        for name, folder in folders.items()
+        if folder.is_dir()
+    }
+
+
+def until_handled(one: Daemon, *, done: int = 0, refused: int = 0) -> None:
+    def is_so() -> bool:
+        found = lie(one)
+        names = [name for name in found.get("refused", ()) if not name.endswith(".error")]
+        return (len(found.get("done", ())), len(names)) == (done, refused)
+
+    until(f"{done} are done and {refused} refused", is_so)
+
+
+def error_of(one: Daemon, name: str) -> str:
+    return (one.folder / "state" / "inbox" / "refused" / f"{name}.error").read_text()
+
+
+def position(one: Daemon) -> tuple[int, int] | None:
+    found = controller_file.parse(Path(f"{one.log_dirs[0]}.logdird/controller.json").read_bytes()).requests
+    return None if found is None else (found.controller_epoch, found.sequence)
+
+
+def waiting(one: Daemon) -> list[str]:
+    return [problem.line() for problem in one.status().waiting]
+
+
+def test_kip516_a_full_request_stages_what_it_leaves_out_warns_of_it_and_it_is_purged_in_time(tmp_path: Path) -> None:
+    with daemon(tmp_path, more=f"{SWEEP}delete.topic.delay.ms: 6s\n") as one:
+        broker(one)
+        put(one, "1.json", WITHOUT_GONE)
+        until_handled(one, done=1)
+        assert lie(one) == {"inbox": [], "done": ["1.json"], "refused": [], "running": []}
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        assert position(one) == (5, 1)
+        lines = [json.loads(line) for line in one.log.splitlines() if "request.warning" in line]
+        assert [line["level"] for line in lines] == ["WARNING", "WARNING"]
+        for number, line in enumerate(lines):
+            start = f"{one.log_dirs[1]}/gone-{number} ({GONE}) is staged, and can be restored until 20"
+            assert line["detail"].startswith(start)
+            assert line["detail"].endswith("Z")
+        at_ms = one.status().next_due_ms
+        # A restart inside the window keeps the deadline.
+        one.stop(signal.SIGKILL)
+        one.start()
+        until("they are purged", lambda: one.staged(1) == [])
+        assert at_ms is not None
+        assert time.time() * 1000 >= at_ms
+        assert lie(one)["done"] == ["1.json"]
+
+
+def give(one: Daemon, way: str, *documents: dict[str, Any]) -> None:
+    """Let the daemon follow documents, one after the other."""
+    for number, value in enumerate(documents, 1):
+        if way == "inbox":
+            put(one, f"{number}.json", value)
+            continue
+        file = one.folder / "request.json"
+        file.write_text(json.dumps(value))
+        said = ctl("reconcile", "--from", f"request:{file}", "--config", one.config, "--apply")
+        assert said.status == Exit.DONE, said
+    if way == "inbox":
+        until_handled(one, done=len(documents))
+
+
+WAYS = pytest.mark.parametrize("way", ["inbox", "socket"])
+
+
+@WAYS
+def test_kip516_a_full_request_gives_what_it_leaves_out_a_deadline(tmp_path: Path, way: str) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        give(one, way, WITHOUT_GONE)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        marker = json.loads(Path(f"{one.log_dirs[1]}.logdird/deleting/{GONE}_0/replica.json").read_text())
+        assert (marker["reason"], marker["delay_ms"]) == ("absent", 14_400_000)
+        until("status shows it", lambda: one.status().next_due_ms == marker["staged_at_ms"] + 14_400_000)
+
+
+@WAYS
+def test_kip516_an_incremental_request_stages_only_what_differs_in_id(tmp_path: Path, way: str) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        give(one, way, WITH_GONE, document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=2))
+        assert one.staged(1) == [f"{GONE}_0"]
+        until("it is held", lambda: one.status().log_dirs[1].held == 1)
+        assert position(one) == (5, 2)
+
+
+@WAYS
+def test_kip516_stop_replica_with_delete_stages_what_it_names(tmp_path: Path, way: str) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        stop = document(stopped(delete=True, gone=(GONE, (0, 1))), api="StopReplica", form="kip", sequence=2)
+        give(one, way, WITH_GONE, stop)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        assert position(one) == (5, 2)
+
+
+def test_documents_are_followed_in_order_of_name(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        for sequence in (3, 1, 2):
+            put(one, f"{sequence}.json", WITH_GONE | {"sequence": sequence})
+        one.start()
+        until_handled(one, done=3)
+        assert position(one) == (5, 3)
+
+
+def test_a03_an_equal_document_changes_nothing_and_a_lower_one_is_refused(tmp_path: Path) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        put(one, "1.json", WITH_GONE | {"sequence": 7})
+        until_handled(one, done=1)
+        before = tree(*one.log_dirs)
+        put(one, "1.json", WITH_GONE | {"sequence": 7})
+        until_handled(one, done=2)
+        put(one, "2.json", WITHOUT_GONE | {"sequence": 6})
+        until_handled(one, done=2, refused=1)
+        assert "request-overtaken" in error_of(one, "2.json") or "metadata-older" in error_of(one, "2.json")
+        assert error_of(one, "2.json").count("\n") == 1
+        assert tree(*one.log_dirs) == before
+        assert lie(one)["done"] == ["1.json", "1.json.2"]
+
+
+def test_beside_a_running_broker_a_document_waits_for_its_stop(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        (one.log_dirs[1] / ".lock").touch()
+        path = put(one, "1.json", WITHOUT_GONE)
+        put(one, "0.json", b"{")
+        with held(one.log_dirs[1] / ".lock"):
+            one.start()
+            line = (
+                f"request-waiting: {path}: expected a stopped broker: a change needs Kafka's locks, "
+                "found a broker that runs; it waits for the broker's stop"
+            )
+            until("status says so", lambda: waiting(one) == [line])
+            # What is no document need not wait.
+            assert lie(one) == {"inbox": ["1.json"], "done": [], "refused": ["0.json", "0.json.error"], "running": []}
+            assert one.staged(1) == []
+        until_handled(one, done=1, refused=1)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        until("nothing waits", lambda: waiting(one) == [])
+
+
+def test_a22_on_a_stopped_broker_it_is_followed_only_if_the_configuration_allows_it(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        one.config.write_text(one.config.read_text().replace("auto.while.stopped: true", "auto.while.stopped: false"))
+        path = put(one, "1.json", WITHOUT_GONE)
+        one.start()
+        fix = f"logdirctl reconcile --from request:{path} --config {one.config} --apply"
+        line = (
+            f"request-waiting: {path}: expected auto.while.stopped: true, to follow it without an operator, "
+            f"found auto.while.stopped: false; {fix}"
+        )
+        until("status says so", lambda: waiting(one) == [line])
+        assert (lie(one)["inbox"], one.staged(1)) == (["1.json"], [])
+        # The operator does it; then there is nothing left in the document.
+        assert ctl(*fix.split()[1:]).status == Exit.DONE
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+
+
+def test_a_document_that_was_cut_off_is_followed_again(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        path = put(one, "1.json", WITHOUT_GONE)
+        (path.parent / ".running").mkdir()
+        path.rename(path.parent / ".running" / "1.json")
+        one.start()
+        until_handled(one, done=1)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        assert lie(one)["running"] == []
+
+
+def test_killed_at_any_moment_the_end_is_the_same(tmp_path: Path) -> None:
+    draw = random.Random(516)
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        put(one, "1.json", WITHOUT_GONE)
+        for _ in range(4):
+            one.start(is_awaited=False)
+            time.sleep(draw.uniform(0.5, 2.5))
+            one.stop(signal.SIGKILL)
+        one.start()
+        until_handled(one, done=1)
+        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
+        assert position(one) == (5, 1)
+        assert sorted(path.name for path in one.log_dirs[0].iterdir() if path.is_dir()) == sorted(
+            f"pay-{number}" for number in EVERY
+        )
+
+
+def _half(path: Path) -> None:
+    path.write_text(json.dumps(WITHOUT_GONE)[:100])
+
+
+def _gigabyte(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+
+
+def _link(path: Path) -> None:
+    target = path.parents[2] / "elsewhere.json"
+    target.write_text(json.dumps(WITHOUT_GONE))
+    path.symlink_to(target)
+
+
+def _directory(path: Path) -> None:
+    path.mkdir()
+    (path / "1.json").write_text(json.dumps(WITHOUT_GONE))
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "garbage": (lambda path: path.write_bytes(bytes(range(256))), "malformed-file: {}: expected one JSON object"),
+    "nothing": (lambda path: path.write_bytes(b""), "malformed-file: {}: expected one JSON object"),
+    "half a file": (_half, "malformed-file: {}: expected one JSON object"),
+    "deep": (lambda path: path.write_text("[" * 100_000), "malformed-file: {}: expected one JSON object"),
+    "another object": (lambda path: path.write_text("{}"), "malformed-file: {}: "),
+    "a gibibyte": (_gigabyte, "file-too-large: {}: expected a request document of at most 268435456 bytes"),
+    "a link": (_link, "wrong-file-type: {}: expected a regular file, found a symbolic link"),
+    "a FIFO": (os.mkfifo, "wrong-file-type: {}: expected a regular file, found a FIFO"),
+    "a directory": (_directory, "wrong-file-type: {}: expected a regular file, found a directory"),
+}
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_what_is_no_document_is_refused_by_name_and_changes_nothing(tmp_path: Path, *, is_running: bool) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        (one.log_dirs[1] / ".lock").touch()
+        inbox = one.folder / "state" / "inbox"
+        inbox.mkdir(parents=True)
+        for number, (make, _) in enumerate(HOSTILE.values()):
+            make(inbox / f"{number}.json")
+        (inbox / os.fsdecode(b"\xff.json")).write_text(json.dumps(WITHOUT_GONE))
+        (inbox / f"{'x' * 250}.json").write_text("{")
+        (inbox / ".hidden.json").write_text("{")
+        (inbox / "other.txt").write_text("not looked at")
+        before = tree(*one.log_dirs)
+        with held(one.log_dirs[1] / ".lock" if is_running else tmp_path / "free"):
+            one.start()
+            until_handled(one, refused=len(HOSTILE) + 2)
+            for number, (_, start) in enumerate(HOSTILE.values()):
+                line = error_of(one, f"{number}.json")
+                assert line.startswith(start.format(inbox / f"{number}.json")), line
+                assert line.count("\n") == 1
+            assert one.state() == "RUNNING"
+        assert tree(*one.log_dirs) == before
+        assert sorted(lie(one)["inbox"]) == [".hidden.json", "other.txt"]
+        assert (inbox / "refused" / "6.json").is_symlink()
+
+
+LOOK = """
+import sys
+from logdir.daemon.inbox import Inbox
+from logdir.errors import LogDirError
+try:
+    Inbox(sys.argv[1]).require_document("1.json")
+except LogDirError as error:
+    print(error)
+"""
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "inbox" / "1.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(WITHOUT_GONE))
+    path.chmod(0)
+    command = [sys.executable, "-c", LOOK, str(tmp_path)]
+    if os.geteuid() == 0:  # Without capabilities root may not read what its mode forbids.
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f"no-permission: {path}: expected a file that can be read, found Permission denied; "
+        "make it readable for the owner of the log dirs, and put it into the inbox again\n"
+    )
+
+
+def test_documents_that_wait_are_looked_at_once_and_many_hold_up_no_capture(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        for sequence in range(1, 101):
+            put(one, f"{sequence:03}.json", WITH_GONE | {"sequence": sequence})
+        (one.log_dirs[1] / ".lock").touch()
+        with held(one.log_dirs[1] / ".lock"):
+            one.start()
+            one.delete(one.make("new", 0, topic_id=OTHER))
+            until("it is captured", lambda: one.status().captured == 1)
+            assert len(lie(one)["inbox"]) == 100
+
+
+@pytest.mark.parametrize("folder", ["inbox", "inbox/done", "inbox/refused", "inbox/.running"])
+def test_a_link_in_place_of_a_directory_is_not_followed(tmp_path: Path, folder: str) -> None:
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "1.json").write_text("{")
+        place = one.folder / "state" / folder
+        place.parent.mkdir(parents=True)
+        place.symlink_to(tmp_path / "elsewhere")
+        one.start()
+        until("status says so", lambda: any(line.startswith("inbox-unusable: ") for line in waiting(one)))
+        assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["1.json"]
+        one.delete(one.make())
+        until("captures go on", lambda: one.status().captured == 1)
+
+
+def test_what_the_staging_limit_holds_back_is_refused_with_the_way_on(tmp_path: Path) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        for number in range(4):
+            age(partition(one.log_dirs[0] / f"gone-{number}", topic_id=GONE))
+        age(one.make())
+        put(one, "1.json", document(listed(pay=(TOPIC_ID, (0,))), type=FULL, sequence=1))
+        until_handled(one, refused=1)
+        assert error_of(one, "1.json").startswith(("over-staging-limit: ", "whole-topic-unproven: "))
+        assert "--even-over-limit" in error_of(one, "1.json")
+        assert one.staged() == []

@@ -1,7 +1,8 @@
 """The broker as the daemon has it open: a worker and the owner lock for each log dir, for as long as the daemon runs.
 
 A log dir that fails is left out, and the others go on. A SUSPECT log dir is taken back once its worker process has
-ended: then the whole broker is opened again, by the same path as at a start, so that a successor begins by listing.
+ended: then the whole broker is opened again, by the same path as at a start, so that a successor begins by listing. If
+the broker is opened again for another reason, a log dir whose worker has not ended is left out.
 
 Used by one thread.
 
@@ -36,8 +37,10 @@ from logdir.service.batch.auto_capture import Leavers
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.ports import LeftOut
 from logdir.service.log_dirs.quarantine import keep_in_mind
 from logdir.worker.look import NOTHING
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
 
 START_TIMEOUT_MS = 3 * 1000
@@ -55,13 +58,21 @@ class Session:
     quarantined: dict[str, Problem]
     """Log dirs that failed since the daemon started, and why; outlives the session."""
     leavers: Leavers
+    unreaped: Unreaped = field(default_factory=Unreaped)
+    """Workers that were killed and have not ended; outlives the session."""
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
     def open(
-        cls, config: DaemonConfig, *, quarantined: dict[str, Problem], leavers: Leavers, is_first: bool = True
+        cls,
+        config: DaemonConfig,
+        *,
+        quarantined: dict[str, Problem],
+        leavers: Leavers,
+        unreaped: Unreaped | None = None,
+        is_first: bool = True,
     ) -> Session:
         """Open every log dir of the broker that can be opened.
 
@@ -69,6 +80,8 @@ class Session:
             config: The configuration.
             quarantined: Log dirs that failed since the daemon started, which may not be changed; added to later.
             leavers: What is known of directories that a broker is removing.
+            unreaped: Workers of former sessions that have not ended: their log dirs are SUSPECT and left out; added to
+                when this session is closed.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
                 anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
@@ -80,12 +93,16 @@ class Session:
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
         failed: dict[str, Problem] = {}
+        unreaped = Unreaped() if unreaped is None else unreaped
         while True:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
             try:
-                broker = stack.enter_context(opened(request, changes=True, needs_all=False, is_all_skippable=True))
+                left_out = LeftOut(_of_unreaped(unreaped), unreaped)
+                broker = stack.enter_context(
+                    opened(request, changes=True, needs_all=False, is_all_skippable=True, left_out=left_out)
+                )
                 _require_owner(broker)
             except LogDirError as error:
                 stack.close()
@@ -104,7 +121,13 @@ class Session:
             leavers.mtimes.clear()
             leavers.names.clear()
             return cls(
-                config=config, broker=broker, failed=failed, quarantined=quarantined, leavers=leavers, _stack=stack
+                config=config,
+                broker=broker,
+                failed=failed,
+                quarantined=quarantined,
+                leavers=leavers,
+                unreaped=unreaped,
+                _stack=stack,
             )
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
@@ -175,11 +198,10 @@ class Session:
         return found
 
     def may_renew(self) -> bool:
-        """Whether a SUSPECT or failed log dir might be taken back: no worker of a SUSPECT one is left."""
+        """Whether a SUSPECT log dir might be taken back: no worker of it is left, of this or a former session."""
         suspect = [port for port in self.broker.ports.ports if port.is_suspect]
-        if any(isinstance(port, RemotePort) and not port.is_reaped() for port in suspect):
-            return False
-        return bool(suspect)
+        self.unreaped.keep(suspect)
+        return bool({port.log_dir for port in suspect} - self.unreaped.pids().keys())
 
     def require_same(self) -> None:
         """Return if configuration and owner locks are as the session began.
@@ -190,6 +212,20 @@ class Session:
         """
         self.broker.require_unchanged()
         self.broker.require_owned()
+
+
+def _of_unreaped(unreaped: Unreaped) -> dict[str, Problem]:
+    """Return why log dirs are left out whose worker has not ended, by log dir."""
+    return {
+        log_dir: Problem(
+            LogDirSuspectError.code,
+            log_dir,
+            "the end of its worker process, which was killed",
+            f"pid {pid}, which hangs in the kernel",
+            "SUSPECT: check the kernel log; logdird opens the log dir again once that process has ended",
+        )
+        for log_dir, pid in unreaped.pids().items()
+    }
 
 
 def _require_owner(broker: OpenBroker) -> None:

@@ -35,6 +35,7 @@ from logdir.daemon.status import Counters, StatusResult, blank_status, event_sta
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError, StateError
 from logdir.service.batch.auto_capture import Leavers
+from logdir.worker.reaping import Unreaped
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -106,6 +107,7 @@ class Supervisor:
         self._is_reload_due = False
         self._quarantined: dict[str, Problem] = {}
         self._leavers = Leavers()
+        self._unreaped = Unreaped()
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -238,7 +240,11 @@ class Supervisor:
         session: Session | None = None
         try:
             session = Session.open(
-                self.config, quarantined=self._quarantined, leavers=self._leavers, is_first=not self.started.done()
+                self.config,
+                quarantined=self._quarantined,
+                leavers=self._leavers,
+                unreaped=self._unreaped,
+                is_first=not self.started.done(),
             )
             self._note_opening()
             work = Work(session, self)

@@ -13,7 +13,6 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -34,6 +33,7 @@ from logdir.errors import (
 )
 from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Leavers
+from logdir.service.log_dirs import proof
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
@@ -89,6 +89,7 @@ class Session:
             ConfigError: the broker's configuration is invalid.
             NoWorkRootError: a log dir has no work root.
             NoPermissionError: this process does not run as the owner of a log dir.
+            RefusedError: at the start, a file of the broker can be neither linked nor leased (``proof.prove``).
             WorkRootOwnedError: another logdird process works there.
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
@@ -103,7 +104,9 @@ class Session:
                 broker = stack.enter_context(
                     opened(request, changes=True, needs_all=False, is_all_skippable=True, left_out=left_out)
                 )
-                _require_owner(broker)
+                for root in broker.roots:
+                    proof.require_owner(root)
+                _prove(broker, failed, is_first=is_first)
             except LogDirError as error:
                 stack.close()
                 log_dir = _log_dir_of(error, request.config().log_dirs, failed)
@@ -228,17 +231,16 @@ def _of_unreaped(unreaped: Unreaped) -> dict[str, Problem]:
     }
 
 
-def _require_owner(broker: OpenBroker) -> None:
-    """Return if this process runs as the owner of every log dir: only the owner may link and lease a broker's files."""
-    uid = os.geteuid()
-    for root in broker.roots:
-        if root.open_dir.owner.uid != uid:
-            raise NoPermissionError(
-                root.open_dir.log_dir,
-                expected=f"a log dir of user {uid}, as which logdird runs",
-                found=f"one of user {root.open_dir.owner.uid}",
-                fix="run logdird as the owner of the log dirs; all of them have the same",
-            )
+def _prove(broker: OpenBroker, failed: dict[str, Problem], *, is_first: bool) -> None:
+    """Prove on every log dir what the daemon does there; quarantine those that fail until the broker is opened again.
+
+    Raises:
+        LogDirError: a log dir fails at the start of the daemon, though its disk answers and can be written.
+    """
+    for log_dir, error in proof.prove(broker).items():
+        if is_first and not _is_its_own(error, is_first=True):
+            raise error
+        failed[log_dir] = broker.quarantined[log_dir] = error.problem()
 
 
 def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:

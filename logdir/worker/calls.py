@@ -67,6 +67,7 @@ CALLS: Final = frozenset(
         "logdir.worker.look:look_deep",
         "logdir.worker.work_root:make_root",
         "logdir.worker.work_root:plan_root",
+        "logdir.worker.work_root:prove_use",
         "logdir.worker.work_root:put_back",
         *(
             f"logdir.worker.state:{name}"

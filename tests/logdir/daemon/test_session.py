@@ -17,7 +17,7 @@ from logdir.worker.port import LocalPort
 from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
 from tests.builders import partition
-from tests.logdir.daemon.rig import UNIQUE, Daemon
+from tests.logdir.daemon.rig import UNIQUE, Daemon, until
 
 
 def opened(one: Daemon) -> Session:
@@ -172,4 +172,4 @@ def test_a40_the_worker_that_is_killed_and_lives_on_is_kept_when_its_session_is_
         port.give_up()
         session.close()
         assert unreaped.pids() == {str(one.log_dirs[1]): port.pid}
-    assert unreaped.pids() == {}
+    until("the killed process has ended", lambda: unreaped.pids() == {})

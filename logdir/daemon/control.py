@@ -29,6 +29,7 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
+from logdir.daemon.release import RELEASE
 from logdir.daemon.supervisor import StoppingError
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import NAMES, Ran, spec_of
@@ -206,7 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Run a use case."""
-        name = next((one for one in NAMES if path_of(one) == self.path), None)
+        name = next((one for one in (*NAMES, RELEASE.name) if path_of(one) == self.path), None)
         if name is None:
             self._refuse(404, "no-such-path", self.path, f"{USE_CASES}NAME of a use case", "another path")
         elif not self._may_change():
@@ -233,13 +234,15 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _run(self, name: str, body: bytes) -> None:
-        spec = spec_of(name)
+        spec = RELEASE if name == RELEASE.name else spec_of(name)
         try:
             is_applied, request = _parsed(body, spec.request)
             if hasattr(request, "require_valid"):
                 request.require_valid()
 
             def work(work: Work) -> tuple[Ran, tuple[str, ...]]:
+                if spec is RELEASE:
+                    return work.release(request, is_applied=is_applied)
                 return work.run(spec, request, is_applied=is_applied)
 
             ran, warnings = self._awaited(self.server.supervisor.submit(name, work))

@@ -60,6 +60,8 @@ class Session:
     leavers: Leavers
     unreaped: Unreaped = field(default_factory=Unreaped)
     """Workers that were killed and have not ended; outlives the session."""
+    released: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs that were let go by an operator, and how they are taken back; outlives the session."""
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -72,6 +74,7 @@ class Session:
         quarantined: dict[str, Problem],
         leavers: Leavers,
         unreaped: Unreaped | None = None,
+        released: dict[str, Problem] | None = None,
         is_first: bool = True,
     ) -> Session:
         """Open every log dir of the broker that can be opened.
@@ -82,6 +85,7 @@ class Session:
             leavers: What is known of directories that a broker is removing.
             unreaped: Workers of former sessions that have not ended: their log dirs are SUSPECT and left out; added to
                 when this session is closed.
+            released: Log dirs that were let go, which are left out; added to later.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
                 anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
@@ -95,12 +99,13 @@ class Session:
         """
         failed: dict[str, Problem] = {}
         unreaped = Unreaped() if unreaped is None else unreaped
+        released = {} if released is None else released
         while True:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
             try:
-                left_out = LeftOut(_of_unreaped(unreaped), unreaped)
+                left_out = LeftOut(_of_unreaped(unreaped) | released, unreaped)
                 broker = stack.enter_context(
                     opened(request, changes=True, needs_all=False, is_all_skippable=True, left_out=left_out)
                 )
@@ -130,6 +135,7 @@ class Session:
                 quarantined=quarantined,
                 leavers=leavers,
                 unreaped=unreaped,
+                released=released,
                 _stack=stack,
             )
 
@@ -144,6 +150,14 @@ class Session:
         sick = keep_in_mind(broker.ports.failed_syncs(), broker.open_dirs, broker.quarantined)
         for log_dir, problem in sick.items():
             self.quarantine(log_dir, problem)
+
+    def let_go(self, log_dir: str, problem: Problem) -> None:
+        """End the worker of a log dir, and leave it out from now on; ``problem``: why, and how it is taken back."""
+        if log_dir not in self.released:
+            self.released[log_dir] = problem
+            self.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
+            self.broker.notes[:] = [note for note in self.broker.notes if note.path != log_dir]
+            self.list()
 
     def beat(self, now: Instant) -> None:
         """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined."""
@@ -188,7 +202,9 @@ class Session:
         notes = {note.path: note for note in self.broker.notes}
         problems = {one.log_dir: one.problem for one in self.facts if one.problem is not None}
         for log_dir in self.broker.named.log_dirs:
-            if log_dir in self.broker.ports.suspect:
+            if log_dir in self.released:
+                found[log_dir] = LogDirState.OFFLINE, self.released[log_dir]
+            elif log_dir in self.broker.ports.suspect:
                 found[log_dir] = LogDirState.SUSPECT, notes.get(log_dir) or problems.get(log_dir)
             elif log_dir in self.broker.quarantined:
                 problem = self.broker.quarantined[log_dir]
@@ -202,7 +218,7 @@ class Session:
 
     def may_renew(self) -> bool:
         """Whether a SUSPECT log dir might be taken back: no worker of it is left, of this or a former session."""
-        suspect = [port for port in self.broker.ports.ports if port.is_suspect]
+        suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in self.released]
         self.unreaped.keep(suspect)
         return bool({port.log_dir for port in suspect} - self.unreaped.pids().keys())
 

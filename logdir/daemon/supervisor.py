@@ -21,7 +21,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -108,6 +108,10 @@ class Supervisor:
         self._quarantined: dict[str, Problem] = {}
         self._leavers = Leavers()
         self._unreaped = Unreaped()
+        self.released: dict[str, Problem] = {}
+        """Log dirs that an operator has let go, until the configuration is read again."""
+        self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
+        """Ends the watches of these log dirs; the process sets it."""
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -244,6 +248,7 @@ class Supervisor:
                 quarantined=self._quarantined,
                 leavers=self._leavers,
                 unreaped=self._unreaped,
+                released=self.released,
                 is_first=not self.started.done(),
             )
             self._note_opening()
@@ -315,6 +320,7 @@ class Supervisor:
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
+                self.released.clear()  # The operator says that what was let go is back.
                 return True
             if clock.monotonic_ms() - self._opened_ms >= self._wait_ms and work.is_worn():
                 LOG.warning("broker.reopened %s", self.config.server_properties)

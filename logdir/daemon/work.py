@@ -10,13 +10,14 @@ Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.history import History
+from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, log_dir_status, waiting_of
@@ -52,6 +53,9 @@ class Surroundings(Protocol):
 
     def sweep(self) -> None:
         """Sweep soon."""
+
+    def unwatch(self, log_dirs: Collection[str]) -> None:
+        """End the watches of these log dirs."""
 
     def set_next_due(self, wall_ms: int | None) -> None:
         """Purge what is due at an instant; ``None``: nothing has a deadline."""
@@ -281,6 +285,14 @@ class Work:
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
         return ran, tuple(reporter.lines)
+
+    def release(self, request: ReleaseRequest, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
+        """Let go a log dir for an operator; return the result, and no warnings. Raises as ``release.release``."""
+        ran = release(self.session, request, self.supervisor.unwatch, is_applied=is_applied)
+        if is_applied:
+            LOG.warning("disk.released log_dir=%s exit=%d", request.log_dir, ran.exit)
+            self.supervisor.history.add("released", log_dir=request.log_dir, exit=int(ran.exit))
+        return ran, ()
 
     def is_worn(self) -> bool:
         """Whether the broker should be opened again: a log dir that was SUSPECT may answer now."""

@@ -49,7 +49,7 @@ from tests.operations.seeded import Change, Seeded, call, moved_whole
 
 OWNER = Owner(7, 8, 0o755)
 _PROBES = ("/probe", f"/{PROBE_IN_LOG_DIR}")
-_LINKS = tuple(f"{probe}/link" for probe in _PROBES)
+_LINKS = tuple(f"{probe}/probe-link" for probe in _PROBES)
 _SMALL = 48
 _WITH_SPARES = 64 * 1024
 _WORK = {"beside": "/d1/kafka.logdird", "in-place": "/d1/__cluster_metadata-2147483647", "inside": "/d1/kafka"}
@@ -276,7 +276,7 @@ def _remove_after_a_proof(name: str) -> Case:
     first = _start("beside")
     made = after(first, partial(_make, shape="beside"))
     with made.open_top("/d1/kafka") as top, made.open_top(f"{_WORK['beside']}/probe") as probe:
-        top.link("meta.properties", probe, "link")
+        top.link("meta.properties", probe, "probe-link")
     remove = partial(_remove_roots, shape="beside")
     start = settled(made)
     return Case(name, start, acknowledged(remove), remove, _ends_as(first.world()))

@@ -61,6 +61,22 @@ class BrokerPorts:
         """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
         return {port.log_dir: port for port in self.ports}[log_dir]
 
+    def let_go(self, log_dir: str, problem: Problem) -> Port:
+        """End the worker of a log dir, and with it its locks and open files; refuse every later call on it.
+
+        Args:
+            log_dir: The path as configured.
+            problem: Why later calls are refused.
+
+        Returns:
+            The port of the worker, closed; the worker has ended unless it hangs in the kernel.
+        """
+        port = self.port(log_dir)
+        close_all((port,))
+        left = tuple(RefusingPort(log_dir, problem) if one is port else one for one in self.ports)
+        object.__setattr__(self, "ports", left)
+        return port
+
     @property
     def suspect(self) -> frozenset[str]:
         """Return the log dirs that did not answer."""

@@ -116,7 +116,7 @@ def test_a_file_of_the_broker_that_cannot_be_leased_is_refused_by_name(
 
 def test_a_proof_leaves_nothing_and_takes_away_what_a_killed_one_left(tmp_path: Path) -> None:
     top = make_log_dir(tmp_path / "d1")
-    file, left = top / "meta.properties", Path(f"{top}.logdird/probe/link")
+    file, left = top / "meta.properties", Path(f"{top}.logdird/probe/probe-link")
     before = file.read_bytes(), file.stat().st_ino, file.stat().st_mtime_ns
     os.link(file, left)
     with opened(top) as open_dir:

@@ -140,6 +140,8 @@ class Why(Enum):
     NO_LOG_DIR_ANSWERS = "no-log-dir-answers"
     DUPLICATE_LOG_DIR = "duplicate-log-dir"
     NO_PERMISSION = "no-permission"
+    OWNERS_DIFFER = "owners-differ"
+    """The log dirs of one broker belong to different users (A9)."""
     UNSUPPORTED_FILE_SYSTEM = "unsupported-file-system"
     MOUNTS_DIFFER = "mounts-differ"
     RENAME_FAILED = "rename-failed"

@@ -43,6 +43,7 @@ CALLS: Final = frozenset(
         "logdir.observe.log_end:log_end",
         "logdir.disk.lock_holder:is_locked",
         "logdir.observe.mounts:identity_at",
+        "logdir.observe.mounts:owner_at",
         "logdir.observe.outside:kept_free",
         "logdir.observe.outside:require_outside_of",
         "logdir.disk.kernel.file_system:fs_type_at",

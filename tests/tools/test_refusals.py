@@ -80,6 +80,10 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
         "tests/logdir/disk/test_refusal_slug.py",
         "test_a_probe_that_fails_for_no_known_reason_says_what_the_kernel_does",
     ),
+    Why.OWNERS_DIFFER: (
+        "tests/logdir/service/test_owner.py",
+        "test_a09_log_dirs_of_different_owners_are_refused_by_name",
+    ),
     Why.LINK_NOT_PERMITTED: (
         "tests/logdir/disk/test_refusal_slug.py",
         "test_a_file_of_the_broker_that_cannot_be_linked_is_refused_by_name",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from logdir.errors import LogDirError, LogDirSuspectError, RefusedError
@@ -21,6 +21,7 @@ from logdir.refusal_slug import Why
 from logdir.service.log_dirs.request import BrokerRequest, skipped_of
 from logdir.worker.remote import gather
 from logdir.worker.start import close_all, start
+from logdir.worker.waiting import SILENT_MS
 
 
 class Identity(NamedTuple):
@@ -92,8 +93,19 @@ def identity_of(owners: Mapping[str, tuple[int, int]]) -> Identity | None:
 def _owners(request: BrokerRequest) -> dict[str, tuple[int, int]]:
     """Return user and group of each log dir that exists and answers. Raises as ``become_owner``."""
     named = request.config()
-    skipped = skipped_of(request, named)
-    ports = start([log_dir for log_dir in named.log_dirs if log_dir not in skipped], request.disk_timeout_ms)
+    asked = [log_dir for log_dir in named.log_dirs if log_dir not in skipped_of(request, named)]
+    # One answer is enough, so a log dir that hangs costs the command no second ``--disk-timeout``.
+    found, silent = _asked(asked, min(SILENT_MS, request.disk_timeout_ms))
+    if silent and not found:
+        found, silent = _asked(asked, request.disk_timeout_ms)
+    if silent and not found:
+        raise silent[0]
+    return found
+
+
+def _asked(log_dirs: Sequence[str], patience_ms: int) -> tuple[dict[str, tuple[int, int]], list[LogDirSuspectError]]:
+    """Return user and group of each log dir that exists and answers, and the errors of those that do not answer."""
+    ports = start(log_dirs, patience_ms)
     found: dict[str, tuple[int, int]] = {}
     silent: list[LogDirSuspectError] = []
     try:
@@ -111,6 +123,4 @@ def _owners(request: BrokerRequest) -> dict[str, tuple[int, int]]:
                 found[log_dir] = owner
     finally:
         close_all(ports)
-    if silent and not found:
-        raise silent[0]
-    return found
+    return found, silent

@@ -31,9 +31,10 @@ def logdirctl() -> int:
             out.flush()
             return 0
         _require_utf8_paths()
+        from tools.cli.broker import as_owner
         from tools.logdirctl.main import main
 
-        return main(arguments, out, err)
+        return main(arguments, out, err, as_owner if os.geteuid() == 0 else None)
     except streams.StdoutError as error:
         if not error.is_reader_gone:
             err.write(f"logdirctl: stdout-failed: standard output: expected room to write, found {error.found}\n")

@@ -14,6 +14,7 @@ from typing import TextIO
 from logdir.daemon.config import broker_of, read_config
 from logdir.daemon.process import DaemonProcess, log_to_stderr
 from logdir.errors import LogDirError
+from logdir.service.log_dirs.proof import check
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from scheduler.timer import Timer
 from tools.version import VERSION
@@ -27,7 +28,9 @@ def build_parser() -> argparse.ArgumentParser:
         epilog="exit status: 0 ended in order, 1 problems found, 2 usage or configuration, 4 refused, 5 internal",
     )
     parser.add_argument("--config", metavar="FILE", required=True, help="as /etc/logdird/NAME.yaml")
-    parser.add_argument("--check-config", action="store_true", help="check the configuration, print OK, and leave")
+    parser.add_argument(
+        "--check-config", action="store_true", help="check configuration and log dirs, print OK, and leave"
+    )
     parser.add_argument("--version", action="version", version=f"logdird {VERSION}")
     return parser
 
@@ -39,6 +42,9 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
         config = read_config(arguments.config)
         broker = broker_of(config)
         if arguments.check_config:
+            if errors := check(config.broker_request()):
+                stderr.writelines(f"logdird: {error.problem().line()}\n" for error in errors)
+                return max(map(exit_for, errors))
             stdout.write(f"OK: {config.file}: node {broker.node_id}, log dirs {', '.join(broker.log_dirs)}\n")
             return Exit.DONE
         log_to_stderr()

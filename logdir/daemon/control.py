@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
 from logdir.daemon.faults import StoppingError, in_use
+from logdir.daemon.release import RELEASE
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
@@ -207,7 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Run a use case."""
-        name = next((one for one in NAMES if path_of(one) == self.path), None)
+        name = next((one for one in (*NAMES, RELEASE.name) if path_of(one) == self.path), None)
         if (closed := next((one for one in NEED_CLOSED if path_of(one) == self.path), None)) is not None:
             problem = in_use(closed, self.server.supervisor.config.socket).problem()
             self._send(409, _envelope(closed, Exit.REFUSED, (problem,), {}))
@@ -237,13 +238,15 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _run(self, name: str, body: bytes) -> None:
-        spec = spec_of(name)
+        spec = RELEASE if name == RELEASE.name else spec_of(name)
         try:
             is_applied, request = _parsed(body, spec.request)
             if hasattr(request, "require_valid"):
                 request.require_valid()
 
             def work(work: Work) -> tuple[Ran, tuple[str, ...]]:
+                if spec is RELEASE:
+                    return work.release(request, is_applied=is_applied)
                 return work.run(spec, request, is_applied=is_applied)
 
             ran, warnings = self._awaited(self.server.supervisor.submit(name, work))

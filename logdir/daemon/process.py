@@ -144,9 +144,11 @@ class DaemonProcess:
         log_dirs = broker_of(self.supervisor.config).log_dirs
         if self.watches is not None:
             if self.watches.log_dirs == log_dirs:
+                self.watches.leave(())
                 return
             self.watches.stop()
         self.watches = Watches(log_dirs, self.supervisor.sweep)
+        self.supervisor.unwatch = self.watches.leave
         self.watches.start()
 
     def _set_sweep(self, config: DaemonConfig) -> None:

@@ -1,7 +1,8 @@
 """The broker as the daemon has it open: a worker and the owner lock for each log dir, for as long as the daemon runs.
 
 A log dir that fails is left out, and the others go on. A SUSPECT log dir is taken back once its worker process has
-ended: then the whole broker is opened again, by the same path as at a start, so that a successor begins by listing.
+ended: then the whole broker is opened again, by the same path as at a start, so that a successor begins by listing. If
+the broker is opened again for another reason, a log dir whose worker has not ended is left out.
 
 Used by one thread.
 
@@ -12,7 +13,6 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -35,11 +35,14 @@ from logdir.errors import (
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Leavers
+from logdir.service.log_dirs import proof
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.ports import LeftOut
 from logdir.service.log_dirs.quarantine import keep_in_mind
 from logdir.worker.look import NOTHING
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
 
 START_TIMEOUT_MS = 3 * 1000
@@ -57,6 +60,10 @@ class Session:
     quarantined: dict[str, Problem]
     """Log dirs that failed since the daemon started, and why; outlives the session."""
     leavers: Leavers
+    unreaped: Unreaped = field(default_factory=Unreaped)
+    """Workers that were killed and have not ended; outlives the session."""
+    released: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs that were let go by an operator, and how they are taken back; outlives the session."""
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
@@ -65,7 +72,14 @@ class Session:
 
     @classmethod
     def open(
-        cls, config: DaemonConfig, *, quarantined: dict[str, Problem], leavers: Leavers, is_first: bool = True
+        cls,
+        config: DaemonConfig,
+        *,
+        quarantined: dict[str, Problem],
+        leavers: Leavers,
+        unreaped: Unreaped | None = None,
+        released: dict[str, Problem] | None = None,
+        is_first: bool = True,
     ) -> Session:
         """Open every log dir of the broker that can be opened.
 
@@ -73,6 +87,9 @@ class Session:
             config: The configuration.
             quarantined: Log dirs that failed since the daemon started, which may not be changed; added to later.
             leavers: What is known of directories that a broker is removing.
+            unreaped: Workers of former sessions that have not ended: their log dirs are SUSPECT and left out; added to
+                when this session is closed.
+            released: Log dirs that were let go, which are left out; added to later.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
                 anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
@@ -80,18 +97,24 @@ class Session:
             ConfigError: the broker's configuration is invalid.
             NoWorkRootError: a log dir has no work root.
             NoPermissionError: this process does not run as the owner of a log dir.
+            RefusedError: at the start, a file of the broker can be neither linked nor leased (``proof.prove``).
             WorkRootOwnedError: another logdird process works there.
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
         failed: dict[str, Problem] = {}
+        unreaped = Unreaped() if unreaped is None else unreaped
+        released = {} if released is None else released
         while True:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
             ways = {"needs_all": False, "is_all_skippable": True, "is_start_block_allowed": True}
             try:
-                broker = stack.enter_context(opened(request, changes=True, **ways))
-                _require_owner(broker)
+                left_out = LeftOut(_of_unreaped(unreaped) | released, unreaped)
+                broker = stack.enter_context(opened(request, changes=True, left_out=left_out, **ways))
+                for root in broker.roots:
+                    proof.require_owner(root)
+                _prove(broker, failed, is_first=is_first)
             except LogDirError as error:
                 stack.close()
                 log_dir = _log_dir_of(error, request.config().log_dirs, failed)
@@ -111,7 +134,14 @@ class Session:
             leavers.mtimes.clear()
             leavers.names.clear()
             return cls(
-                config=config, broker=broker, failed=failed, quarantined=quarantined, leavers=leavers, _stack=stack
+                config=config,
+                broker=broker,
+                failed=failed,
+                quarantined=quarantined,
+                leavers=leavers,
+                unreaped=unreaped,
+                released=released,
+                _stack=stack,
             )
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
@@ -125,6 +155,14 @@ class Session:
         sick = keep_in_mind(broker.ports.failed_syncs(), broker.open_dirs, broker.quarantined)
         for log_dir, problem in sick.items():
             self.quarantine(log_dir, problem)
+
+    def let_go(self, log_dir: str, problem: Problem) -> None:
+        """End the worker of a log dir, and leave it out from now on; ``problem``: why, and how it is taken back."""
+        if log_dir not in self.released:
+            self.released[log_dir] = problem
+            self.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
+            self.broker.notes[:] = [note for note in self.broker.notes if note.path != log_dir]
+            self.list()
 
     def beat(self, now: Instant) -> None:
         """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined."""
@@ -181,7 +219,9 @@ class Session:
         notes = {note.path: note for note in self.broker.notes}
         problems = {one.log_dir: one.problem for one in self.facts if one.problem is not None}
         for log_dir in self.broker.named.log_dirs:
-            if log_dir in self.broker.ports.suspect:
+            if log_dir in self.released:
+                found[log_dir] = LogDirState.OFFLINE, self.released[log_dir]
+            elif log_dir in self.broker.ports.suspect:
                 found[log_dir] = LogDirState.SUSPECT, notes.get(log_dir) or problems.get(log_dir)
             elif log_dir in self.broker.quarantined:
                 problem = self.broker.quarantined[log_dir]
@@ -194,11 +234,10 @@ class Session:
         return found
 
     def may_renew(self) -> bool:
-        """Whether a SUSPECT or failed log dir might be taken back: no worker of a SUSPECT one is left."""
-        suspect = [port for port in self.broker.ports.ports if port.is_suspect]
-        if any(isinstance(port, RemotePort) and not port.is_reaped() for port in suspect):
-            return False
-        return bool(suspect)
+        """Whether a SUSPECT log dir might be taken back: no worker of it is left, of this or a former session."""
+        suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in self.released]
+        self.unreaped.keep(suspect)
+        return bool({port.log_dir for port in suspect} - self.unreaped.pids().keys())
 
     def require_same(self) -> None:
         """Return if configuration and owner locks are as the session began.
@@ -211,17 +250,30 @@ class Session:
         self.broker.require_owned()
 
 
-def _require_owner(broker: OpenBroker) -> None:
-    """Return if this process runs as the owner of every log dir: only the owner may link and lease a broker's files."""
-    uid = os.geteuid()
-    for root in broker.roots:
-        if root.open_dir.owner.uid != uid:
-            raise NoPermissionError(
-                root.open_dir.log_dir,
-                expected=f"a log dir of user {uid}, as which logdird runs",
-                found=f"one of user {root.open_dir.owner.uid}",
-                fix="run logdird as the owner of the log dirs; all of them have the same",
-            )
+def _of_unreaped(unreaped: Unreaped) -> dict[str, Problem]:
+    """Return why log dirs are left out whose worker has not ended, by log dir."""
+    return {
+        log_dir: Problem(
+            LogDirSuspectError.code,
+            log_dir,
+            "the end of its worker process, which was killed",
+            f"pid {pid}, which hangs in the kernel",
+            "SUSPECT: check the kernel log; logdird opens the log dir again once that process has ended",
+        )
+        for log_dir, pid in unreaped.pids().items()
+    }
+
+
+def _prove(broker: OpenBroker, failed: dict[str, Problem], *, is_first: bool) -> None:
+    """Prove on every log dir what the daemon does there; quarantine those that fail until the broker is opened again.
+
+    Raises:
+        LogDirError: a log dir fails at the start of the daemon, though its disk answers and can be written.
+    """
+    for log_dir, error in proof.prove(broker).items():
+        if is_first and not _is_its_own(error, is_first=True):
+            raise error
+        failed[log_dir] = broker.quarantined[log_dir] = error.problem()
 
 
 def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:

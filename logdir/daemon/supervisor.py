@@ -23,7 +23,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -39,6 +39,7 @@ from logdir.daemon.status import Counters, StatusResult, blank_status, event_sta
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.batch.auto_capture import Leavers
+from logdir.worker.reaping import Unreaped
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -105,6 +106,11 @@ class Supervisor:
         self._is_reload_due = False
         self._quarantined: dict[str, Problem] = {}
         self._leavers = Leavers()
+        self._unreaped = Unreaped()
+        self.released: dict[str, Problem] = {}
+        """Log dirs that an operator has let go, until the configuration is read again."""
+        self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
+        """Ends the watches of these log dirs; the process sets it."""
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -237,7 +243,12 @@ class Supervisor:
         session: Session | None = None
         try:
             session = Session.open(
-                self.config, quarantined=self._quarantined, leavers=self._leavers, is_first=not self.started.done()
+                self.config,
+                quarantined=self._quarantined,
+                leavers=self._leavers,
+                unreaped=self._unreaped,
+                released=self.released,
+                is_first=not self.started.done(),
             )
             self._note_opening()
             work = Work(session, self)
@@ -310,6 +321,7 @@ class Supervisor:
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
+                self.released.clear()  # The operator says that what was let go is back.
                 return True
             if clock.monotonic_ms() - self._opened_ms >= self._wait_ms and work.is_worn():
                 LOG.warning("broker.reopened %s", self.config.server_properties)

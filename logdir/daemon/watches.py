@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import select
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -21,6 +21,9 @@ LOG: Final = logging.getLogger(__name__)
 _AGAIN_MS: Final = 30 * 1000
 """When a watch that ended is started again."""
 _POLL_MS: Final = 500
+_LEAVE_MS: Final = 2 * 1000
+"""Longest wait for the end of watches that are left."""
+_LEAVE_STEP_S: Final = 0.02
 
 
 class Watches:
@@ -39,12 +42,20 @@ class Watches:
         self._next_ms = dict.fromkeys(self.log_dirs, 0)
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
+        self._left: frozenset[str] = frozenset()
         self.failed: dict[str, str] = {}
         """Log dirs without a watch, and why: there only the sweep finds deletions."""
 
     def start(self) -> None:
         """Start the thread, and with it the processes."""
         self._thread.start()
+
+    def leave(self, log_dirs: Collection[str]) -> None:
+        """Watch all but these log dirs from now on; return once their processes have ended, or after two seconds."""
+        self._left = frozenset(log_dirs)
+        until_ms = clock.monotonic_ms() + _LEAVE_MS
+        while any(log_dir in self._watches for log_dir in log_dirs) and clock.monotonic_ms() < until_ms:
+            self._is_stopping.wait(_LEAVE_STEP_S)
 
     def stop(self) -> None:
         """End every process."""
@@ -55,6 +66,7 @@ class Watches:
         # The kernel ends a watch process with the thread that started it.
         try:
             while not self._is_stopping.is_set():
+                self._end_left()
                 self._start_missing()
                 poll = select.poll()
                 by_number = {watch.connection.fileno(): watch for watch in self._watches.values()}
@@ -66,10 +78,17 @@ class Watches:
             for watch in self._watches.values():
                 watch.close()
 
+    def _end_left(self) -> None:
+        for log_dir in self._left & self._watches.keys():
+            self._watches[log_dir].close()
+            del self._watches[log_dir]
+            self.failed.pop(log_dir, None)
+            self._next_ms[log_dir] = 0
+
     def _start_missing(self) -> None:
         now_ms = clock.monotonic_ms()
         for log_dir in self.log_dirs:
-            if log_dir in self._watches or now_ms < self._next_ms[log_dir]:
+            if log_dir in self._watches or log_dir in self._left or now_ms < self._next_ms[log_dir]:
                 continue
             self._next_ms[log_dir] = now_ms + _AGAIN_MS
             with suppress(OSError):

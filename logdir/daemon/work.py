@@ -10,7 +10,7 @@ Spec: design §3.3, §5; KIP-516, "Deletion", step 1 (a scheduled loss is logged
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
@@ -22,6 +22,7 @@ from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.pause import PauseFileError, pause_error
+from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, waiting_of
@@ -64,6 +65,9 @@ class Surroundings(Protocol):
 
     def sweep(self) -> None:
         """Sweep soon."""
+
+    def unwatch(self, log_dirs: Collection[str]) -> None:
+        """End the watches of these log dirs."""
 
     def set_next_due(self, wall_ms: int | None) -> None:
         """Purge what is due at an instant; ``None``: nothing has a deadline."""
@@ -274,7 +278,7 @@ class Work:
             LogDirError: as the use case.
         """
         session = self.session
-        if self.is_blocked and not spec.options.is_start_block_allowed:
+        if self.is_blocked and not (spec.options is not None and spec.options.is_start_block_allowed):
             raise RefusedError.of(blocked(", ".join(session.broker.named.log_dirs)))
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
@@ -301,6 +305,14 @@ class Work:
             if isinstance(request, PurgeRequest):
                 self._purged(ran.result.items, ())
         return ran, tuple(reporter.lines)
+
+    def release(self, request: ReleaseRequest, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
+        """Let go a log dir for an operator; return the result, and no warnings. Raises as ``release.release``."""
+        ran = release(self.session, request, self.supervisor.unwatch, is_applied=is_applied)
+        if is_applied:
+            LOG.warning("disk.released log_dir=%s exit=%d", request.log_dir, ran.exit)
+            self.supervisor.history.add("released", log_dir=request.log_dir, exit=int(ran.exit))
+        return ran, ()
 
     def is_worn(self) -> bool:
         """Whether the broker should be opened again: a log dir that was SUSPECT may answer now."""

@@ -65,6 +65,15 @@ def mounted_below(mounts: tuple[Mount, ...], real_path: bytes) -> frozenset[byte
     return frozenset(os.path.normpath(m.point[len(prefix) :]) for m in mounts if m.point.startswith(prefix))
 
 
+def owner_at(path: str) -> tuple[int, int] | None:
+    """Return user and group of the directory that a path leads to, links followed; ``None`` if it cannot be read."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a scan starts with few imports
+    except OSError:
+        return None
+    return found.st_uid, found.st_gid
+
+
 def identity_at(path: str) -> tuple[int, int] | None:
     """Return device and inode of the directory that a path leads to, links followed; ``None`` if it cannot be read."""
     try:

@@ -44,6 +44,7 @@ CALLS: Final = frozenset(
         "logdir.observe.log_end:log_end",
         "logdir.disk.lock_holder:is_locked",
         "logdir.observe.mounts:identity_at",
+        "logdir.observe.mounts:owner_at",
         "logdir.observe.outside:kept_free",
         "logdir.observe.outside:require_outside_of",
         "logdir.disk.kernel.file_system:fs_type_at",
@@ -68,6 +69,7 @@ CALLS: Final = frozenset(
         "logdir.worker.look:look_deep",
         "logdir.worker.work_root:make_root",
         "logdir.worker.work_root:plan_root",
+        "logdir.worker.work_root:prove_use",
         "logdir.worker.work_root:put_back",
         *(
             f"logdir.worker.state:{name}"

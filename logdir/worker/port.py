@@ -86,6 +86,13 @@ class Port(Protocol):
     def is_idle(self) -> bool:
         """Whether the port can take a call now."""
 
+    @property
+    def pid(self) -> int | None:
+        """Process id of its worker; ``None``: it has none."""
+
+    def is_reaped(self) -> bool:
+        """Whether the port is closed and its worker has ended; one that hangs in the kernel has not."""
+
     def end(self) -> None:
         """Tell its worker to end, without waiting."""
 
@@ -109,6 +116,7 @@ class LocalPort:
 
     is_suspect = False
     is_idle = True
+    pid: int | None = None
 
     def __init__(self, log_dir: str, disk: HostDisk | None = None) -> None:
         self.log_dir = log_dir
@@ -156,6 +164,10 @@ class LocalPort:
         if self._opened.root is None:
             raise ValueError("no work root is open")
         return self._opened.root
+
+    def is_reaped(self) -> bool:
+        """Implement ``Port.is_reaped``: there is no worker."""
+        return True
 
     def end(self) -> None:
         """Implement ``Port.end``: does nothing, because there is no worker."""

@@ -1,12 +1,14 @@
 """The end of a child process, without waiting for one that hangs in the kernel.
 
-Spec: design §2 law 6; pidfd_open(2).
+Spec: design §2 law 6; attacks A40; pidfd_open(2).
 """
 
 from __future__ import annotations
 
 import os
 import select
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 
 def has_ended(pid: int, wait_ms: int) -> bool:
@@ -26,3 +28,38 @@ def has_ended(pid: int, wait_ms: int) -> bool:
     finally:
         if descriptor >= 0:
             os.close(descriptor)
+
+
+class Reaped(Protocol):
+    """The part of a closed port that the record of unreaped workers needs."""
+
+    @property
+    def log_dir(self) -> str:
+        """The path as configured."""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of its worker; ``None``: it has none."""
+
+    def is_reaped(self) -> bool:
+        """Whether its worker has ended."""
+
+
+class Unreaped:
+    """The workers of closed ports that have not ended: each still has its log dir, and may finish its last call there.
+
+    Used by one thread.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no worker."""
+        self._ports: list[Reaped] = []
+
+    def keep(self, ports: Iterable[Reaped]) -> None:
+        """Remember each of these ports whose worker has not ended; a port may be given again."""
+        self._ports += [port for port in ports if port not in self._ports and not port.is_reaped()]
+
+    def pids(self) -> Mapping[str, int]:
+        """Return the process id of a worker that has not ended, by log dir; forget the workers that have."""
+        self._ports = [port for port in self._ports if not port.is_reaped()]
+        return {port.log_dir: port.pid for port in self._ports if port.pid is not None}

@@ -76,7 +76,7 @@ class RemotePort:
         self._inbox = Inbox()
         self._asked: Sent[Any] | None = None
         self._problem: LogDirSuspectError | None = None
-        self._is_closed = False
+        self._is_closed = self._is_reaped = False
 
     @property
     def disk(self) -> Disk:
@@ -251,8 +251,10 @@ class RemotePort:
             self._end(is_killed=True)
 
     def is_reaped(self) -> bool:
-        """Whether the worker of a closed port has ended; one that hangs in the kernel has not."""
-        return self._is_closed and has_ended(self.pid, 0)
+        """Implement ``Port.is_reaped``."""
+        if self._is_closed and not self._is_reaped:
+            self._is_reaped = has_ended(self.pid, 0)
+        return self._is_reaped  # Its pid may be that of another process afterwards: the kernel is not asked again.
 
     def begin_root(self, *, is_start_block_allowed: bool) -> Pending[WorkRoot]:
         """Implement ``Port.begin_root``."""
@@ -303,13 +305,16 @@ class RemotePort:
         self.connection.close()
         if is_killed:
             os.kill(self.pid, signal.SIGKILL)
-        if not has_ended(self.pid, _END_MS if is_killed else patience_now(self.patience_ms)) and not is_killed:
+        self._is_reaped = has_ended(self.pid, _END_MS if is_killed else patience_now(self.patience_ms))
+        if not self._is_reaped and not is_killed:
             os.kill(self.pid, signal.SIGKILL)
-            has_ended(self.pid, _END_MS)
+            self._is_reaped = has_ended(self.pid, _END_MS)
 
 
 def _again(problem: LogDirSuspectError) -> LogDirSuspectError:
-    return LogDirSuspectError(problem.path, expected=problem.expected, found=problem.found, fix=problem.fix)
+    return LogDirSuspectError(
+        problem.path, expected=problem.expected, found=problem.found, fix=problem.fix, slug=problem.slug
+    )
 
 
 def _waiting_of(ports: Sequence[Port]) -> Waiting:

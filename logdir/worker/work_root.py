@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from logdir.disk.kernel.failure import as_disk_error
 from logdir.disk.kernel.file_system import fs_type_at
-from logdir.disk.root import init
+from logdir.disk.root import init, probe
 from logdir.disk.root.init import InitDone
 from logdir.disk.root.plan import InitPlan, plan_init
 from logdir.disk.root.work_root import open_log_dir, open_work_root
@@ -29,6 +29,19 @@ def plan_root(opened: WorkerState, log_dir: str, requested: WorkRootKind | None,
 def make_root(opened: WorkerState, plan: InitPlan, made_at_ms: int) -> InitDone:
     """Create a work root, or its missing parts. Raises as ``disk.root.init.init``."""
     return init.init(opened.disk, plan, made_at_ms=made_at_ms)
+
+
+def prove_use(opened: WorkerState) -> None:
+    """Prove in the open work root that files of the broker can be linked and leased.
+
+    Raises:
+        LogDirError: as ``disk.root.probe.prove_use``.
+        ValueError: no work root is open.
+    """
+    root = opened.root
+    if root is None:
+        raise ValueError("no work root is open")
+    probe.prove_use(root.kind, root.open_dir, unsupported_fs=root.unsupported_fs)
 
 
 def put_back(opened: WorkerState, plan: InitPlan) -> None:

@@ -5,6 +5,8 @@ Spec: design §2 law 6; attacks A40, A41, A49; reliability §6.3, §7 rows 18, 2
 
 from __future__ import annotations
 
+import re
+import signal
 import time
 from pathlib import Path
 
@@ -49,6 +51,10 @@ def state_of(daemon: Process, path: Path) -> LogDirState:
     found = {disk.log_dir: disk.state for disk in daemon.status().log_dirs}
     assert time.monotonic() - began < ANSWER_S
     return found[str(path)]
+
+
+def problem_of(daemon: Process, path: Path) -> str:
+    return next(disk.problem.line() for disk in daemon.status().log_dirs if disk.log_dir == str(path) and disk.problem)
 
 
 def captured_on(daemon: Process, path: Path) -> bool:
@@ -101,4 +107,25 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             held = ctl("staged", "hold", "pay", "--config", daemon.config, "--apply")
             assert (held.status, held.out.count("done")) == (Exit.DONE, 3), held
+            assert daemon.stop() == 0
+
+
+def test_a40_a_configuration_read_again_does_not_open_a_disk_whose_worker_still_hangs(
+    images: Images, tmp_path: Path
+) -> None:
+    with on_frozen(images, tmp_path) as sick:
+        one, two, three = sick.broker.disks
+        daemon = daemon_of(sick.broker)
+        with daemon.running():
+            sick.hang()
+            assert ctl("staged", "hold", "old", "--config", daemon.config, "--apply").status == Exit.PROBLEMS
+            until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
+            assert daemon.process is not None
+            daemon.process.send_signal(signal.SIGHUP)
+            until("the old process is named", lambda: ", which hangs in the kernel" in problem_of(daemon, two))
+            assert (state_of(daemon, one), state_of(daemon, three)) == (LogDirState.ONLINE, LogDirState.ONLINE)
+            (pid,) = re.findall(r"found pid (\d+), which hangs", problem_of(daemon, two))
+            assert int(pid) in daemon.children()
+            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
+            assert int(pid) not in daemon.children()
             assert daemon.stop() == 0

@@ -40,6 +40,7 @@ from tests.operations.case import (
     killed,
     resumed,
     seen,
+    settled,
     unless_missing,
     with_missing,
 )
@@ -48,13 +49,16 @@ from tests.operations.seeded import Change, Seeded, call, moved_whole
 
 OWNER = Owner(7, 8, 0o755)
 _PROBES = ("/probe", f"/{PROBE_IN_LOG_DIR}")
+_LINKS = tuple(f"{probe}/probe-link" for probe in _PROBES)
 _SMALL = 48
 _WITH_SPARES = 64 * 1024
 _WORK = {"beside": "/d1/kafka.logdird", "in-place": "/d1/__cluster_metadata-2147483647", "inside": "/d1/kafka"}
 
 
 def is_probe(call: Call) -> bool:
-    """Whether a call renames the probe: it proves that it can be done, and is wherever it is."""
+    """Whether a call renames the probe, or links a file into it: it proves that it can be done, and is undone."""
+    if call.name in ("link", "unlink"):
+        return (call.to or call.path).endswith(_LINKS)
     return call.name == "rename" and call.path.endswith(_PROBES) and call.to.endswith(_PROBES)
 
 
@@ -99,7 +103,7 @@ def _remove_roots(host: ModelHost, shape: str) -> None:
 
 
 def _facts(world: World, *, owners: bool) -> dict[str, tuple[object, ...]]:
-    """Return what everything is, but for where the probe is just now.
+    """Return what everything is, but for where the probe is just now, and a link in it.
 
     Args:
         world: What is looked at.
@@ -109,7 +113,7 @@ def _facts(world: World, *, owners: bool) -> dict[str, tuple[object, ...]]:
     return {
         path: (kind, owner if owners or kind is Type.FILE else None, data)
         for path, (kind, owner, data) in seen(world).items()
-        if not path.endswith(_PROBES)
+        if not path.endswith(_PROBES + _LINKS)
     }
 
 
@@ -267,6 +271,17 @@ def _remove(name: str, shape: str, reserve_bytes: int = _SMALL, mounts: tuple[st
     return Case(name, start, acknowledged(remove), remove, judge)
 
 
+def _remove_after_a_proof(name: str) -> Case:
+    """What a proof left that was killed, the second name of a file of the broker, is taken away, and not the file."""
+    first = _start("beside")
+    made = after(first, partial(_make, shape="beside"))
+    with made.open_top("/d1/kafka") as top, made.open_top(f"{_WORK['beside']}/probe") as probe:
+        top.link("meta.properties", probe, "probe-link")
+    remove = partial(_remove_roots, shape="beside")
+    start = settled(made)
+    return Case(name, start, acknowledged(remove), remove, _ends_as(first.world()))
+
+
 def _remove_unfinished(name: str) -> Case:
     """What a making left that was killed is taken away, too."""
     first = _start("beside")
@@ -298,6 +313,7 @@ _REMOVED: dict[str, Make] = {
     "uninstall of two log dirs": partial(_remove, shape="beside", mounts=("/d1", "/d2")),
     "uninstall with spare inodes": partial(_remove, shape="beside", reserve_bytes=_WITH_SPARES),
     "uninstall what was only begun": _remove_unfinished,
+    "uninstall with a link in the probe": _remove_after_a_proof,
 }
 _ALL_INITS = tuple(name for name in _MADE if name.startswith("init "))
 _MANY = tuple(name for name in _ALL_INITS if name != "init inside")

@@ -125,7 +125,7 @@ def look(log_dirs: list[Path]) -> Seen:
         for folder in ("deleting", "incoming"):
             below = root / folder
             for name in sorted(os.listdir(below)) if below.is_dir() else ():
-                if name == "probe" and not os.listdir(below / name):
+                if name == "probe" and os.listdir(below / name) in ([], ["probe-link"]):
                     seen.probes.append(f"{below}/{name}")
                     continue
                 parsed = _STAGED.fullmatch(name)
@@ -144,7 +144,7 @@ def _enter(seen: Seen, disk: int, base: str, name: str) -> None:
         return
     if _OURS.fullmatch(name):
         seen.probes.append(f"{base}/{name}")
-        seen.odd += [f"{base}/{name}/{inner}" for inner in os.listdir(f"{base}/{name}")]
+        seen.odd += [f"{base}/{name}/{inner}" for inner in os.listdir(f"{base}/{name}") if inner != "probe-link"]
         return
     gone = _DELETE.fullmatch(name)
     if gone is not None:

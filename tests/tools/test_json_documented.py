@@ -42,7 +42,7 @@ from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, two_disks
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
-CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, uninstall"
+CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, uninstall, disk release"
 LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {

@@ -80,6 +80,18 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
         "tests/logdir/disk/test_refusal_slug.py",
         "test_a_probe_that_fails_for_no_known_reason_says_what_the_kernel_does",
     ),
+    Why.OWNERS_DIFFER: (
+        "tests/logdir/service/test_owner.py",
+        "test_a09_log_dirs_of_different_owners_are_refused_by_name",
+    ),
+    Why.LINK_NOT_PERMITTED: (
+        "tests/logdir/disk/test_refusal_slug.py",
+        "test_a_file_of_the_broker_that_cannot_be_linked_is_refused_by_name",
+    ),
+    Why.LEASE_NOT_PERMITTED: (
+        "tests/logdir/disk/test_refusal_slug.py",
+        "test_a_file_of_the_broker_that_cannot_be_leased_is_refused_by_name",
+    ),
     Why.NO_FREE_NAME: ("tests/logdir/disk/test_refusal_slug.py", "test_a_name_is_refused_once_thousands_are_taken"),
 }
 """Kinds that no command meets on a quiet disk (races, failing calls, hung disks): the test that shows each."""

@@ -93,6 +93,18 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
     )
 
 
+def as_owner(arguments: argparse.Namespace) -> None:
+    """Make this process, which runs as root, one of the owner of the log dirs that a command may change; for good.
+
+    Raises:
+        LogDirError: as ``become_owner``.
+    """
+    if hasattr(arguments, "apply") and hasattr(arguments, "log_dirs"):
+        from logdir.service.log_dirs.owner import become_owner
+
+        become_owner(request_of(arguments))
+
+
 def add_selector(parser: Any, if_absent: str = "") -> None:
     """Add the argument that selects partitions.
 
@@ -123,7 +135,9 @@ def add_change(parser: Any, *, changes: bool = True) -> None:
             default=[],
             help="change this log dir although it was away and is back: you have checked what is on it",
         )
-        parser.add_flag("--apply", "do it; without --apply the plan is only printed")
+        parser.add_flag(
+            "--apply", "do it; without --apply the plan is only printed. Root becomes the owner of the log dirs first"
+        )
     parser.add_flag("--json", "one JSON object on standard output")
 
 

@@ -42,12 +42,18 @@ def _parser_for(argv: Sequence[str]) -> argparse.ArgumentParser:
     return build_parser(() if {*argv} <= {"-h", "--help", "--version"} else COMMANDS)
 
 
-def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
-    """Run one command; return its exit status. Never raises for what an operator can cause."""
+Prepare = Callable[[argparse.Namespace], None]
+
+
+def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO, prepare: Prepare | None = None) -> int:
+    """Run one command; return its exit status. Never raises for what an operator can cause.
+
+    ``prepare``: called before the command, for example to become another user; errors are those of the command.
+    """
     streams = Streams(*guarded(stdout, stderr))
     status: int = Exit.DONE
     try:
-        status = _run(argv, streams)
+        status = _run(argv, streams, prepare)
         streams.out.flush()  # here, where a disk that is full, or a reader that has gone, can be answered
     except StdoutError as error:
         status = status or Exit.PROBLEMS
@@ -58,7 +64,7 @@ def main(argv: Sequence[str], stdout: TextIO, stderr: TextIO) -> int:
     return status
 
 
-def _run(argv: Sequence[str], streams: Streams) -> int:
+def _run(argv: Sequence[str], streams: Streams, prepare: Prepare | None) -> int:
     try:
         with redirect_stdout(streams.out):  # where argparse writes help
             arguments = _parser_for(argv).parse_args(argv)
@@ -78,6 +84,8 @@ def _run(argv: Sequence[str], streams: Streams) -> int:
     if as_json:
         as_utf8(streams.out)
     try:
+        if prepare is not None:
+            prepare(arguments)
         run: Callable[[argparse.Namespace, Streams], int] = arguments.run
         return run(arguments, streams)
     except LogDirError as error:

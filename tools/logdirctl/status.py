@@ -26,17 +26,27 @@ def add_parser(commands: Any) -> None:
         description="Show the daemon of one broker: its log dirs, the undo window, what waits for an operator.",
         epilog="exit status: 0 done, 1 something waits for an operator, 2 usage or configuration, 4 no daemon answers",
     )
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--config", metavar="FILE", help="the configuration of the daemon, as /etc/logdird/NAME.yaml")
-    where.add_argument("--socket", metavar="PATH", help="its control socket")
+    add_where(parser)
     parser.add_flag("--watch", "again every two seconds, until Ctrl-C")
     parser.add_flag("--json", "one JSON object on standard output")
     parser.set_defaults(run=act, title="status")
 
 
+def add_where(parser: Any) -> None:
+    """Add ``--config`` and ``--socket``, of which one names a daemon."""
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--config", metavar="FILE", help="the configuration of the daemon, as /etc/logdird/NAME.yaml")
+    where.add_argument("--socket", metavar="PATH", help="its control socket")
+
+
+def socket_of(arguments: argparse.Namespace) -> str:
+    """Return the path of the control socket that the arguments name."""
+    return arguments.socket or read_config(arguments.config).socket
+
+
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``status``; return the exit status."""
-    path = arguments.socket or read_config(arguments.config).socket
+    path = socket_of(arguments)
     while (status := _show(arguments, streams, client.status(path))) is not None and arguments.watch:
         streams.out.flush()
         time.sleep(2)

@@ -51,8 +51,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     )
     require_source(asked.source)
     reporter = TerminalReporter(streams, arguments.title)
-    opening = {"is_start_block_allowed": True, "is_root_needed": False}
-    with opened(request_of(arguments), changes=arguments.apply, **opening) as broker:
+    request = request_of(arguments)
+    with opened(request, changes=arguments.apply, is_start_block_allowed=True, is_root_needed=False) as broker:
         if arguments.apply:
             uninstall.prepare(broker)
         shown = uninstall.plan(broker, asked)

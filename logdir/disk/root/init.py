@@ -1,9 +1,10 @@
 """Creating the work root of a log dir; after an interruption a repetition finishes it.
 
-Order: the directory, synced into its parent; in it ``deleting/``, ``incoming/`` and the probe; the proof that a replica
-can be renamed there; ``owner.lock``, the reserve and the spare inodes; last ``work-root.json``, which marks the work
-root as whole. A place that fails the proof is left as it was found, and the next one is tried. None of this needs
-Kafka's lock: stock brokers ignore the names that are created, or cannot start where they lie.
+Order: the directory, synced into its parent; in it ``deleting/``, ``incoming/`` and the probe; the proofs that a
+replica can be renamed there and a file be linked; ``owner.lock``, the reserve and the spare inodes; last
+``work-root.json``, which marks the work root as whole. A place that fails the proof is left as it was found, and the
+next one is tried. None of this needs Kafka's lock: stock brokers ignore the names that are created, or cannot start
+where they lie.
 
 Not here: the candidate places (``plan``), removing a work root (``removal``).
 
@@ -131,6 +132,7 @@ def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, t
             open_dir.work.sync()
         ready = open_dir
         probe.round_trip(kind, ready, unsupported_fs=plan.unsupported_fs)
+        probe.prove_use(kind, ready, unsupported_fs=plan.unsupported_fs)
     except RefusedError as error:
         if not plan.is_whole:
             _undo(disk, kind, plan.log_dir, top)
@@ -190,6 +192,8 @@ def _ensure_directory(parent: Directory, name: str, owner: Owner) -> None:
 def _undo(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
     """Remove the empty directories that were created at a place that is not usable."""
     with suppress(OSError), open_work_root(disk, kind, log_dir, top) as work:
+        with suppress(OSError):
+            probe.empty(work, PROBE)
         for name in reversed(DIRECTORIES):
             with suppress(OSError):
                 work.remove(name)

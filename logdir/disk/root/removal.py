@@ -16,6 +16,7 @@ from logdir.disk.kernel.calls import Directory, Disk
 from logdir.disk.kernel.failure import calling, no_permission, spares
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.whole_path import a_directory, not_a_file
+from logdir.disk.root import probe
 from logdir.disk.root.plan import opened_parent
 from logdir.disk.root.work_root import DIRECTORIES, failed_at, locate, normal, open_log_dir, open_work_root
 from logdir.errors import RefusedError, WorkRootConflictError
@@ -31,6 +32,7 @@ from logdir.paths import (
     OWNER_LOCK,
     PROBE,
     PROBE_IN_LOG_DIR,
+    PROBE_LINK,
     QUARANTINE,
     RESERVE,
     SPARE,
@@ -166,11 +168,11 @@ def require_ours(work: Directory, kind: WorkRootKind) -> None:
 
 
 def _in_probe(above: Directory, names: Collection[str], place: str = "") -> list[str]:
-    """Return the entries of a probe directory, which must be empty."""
+    """Return the entries of a probe directory, which must be empty but for the link of an interrupted proof."""
     if PROBE not in names or above.stat(PROBE).type is not Type.DIRECTORY:
         return []
     with above.open(PROBE) as directory:
-        return [f"{place}{PROBE}/{inner}" for inner in sorted(directory.names())]
+        return [f"{place}{PROBE}/{inner}" for inner in sorted(directory.names()) if inner != PROBE_LINK]
 
 
 def _is_ours(seen: Named | Inside) -> bool:
@@ -211,6 +213,8 @@ def _remove(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> Non
             with work.open(SPARE) as directory:
                 for name in spares(directory):
                     directory.unlink(name)
+        if PROBE in names:
+            probe.empty(work, PROBE)
         for name in DIRECTORIES:
             if name in names:
                 work.remove(name)
@@ -231,6 +235,7 @@ def _remove_probe(directory: Directory, name: str) -> None:
         directory.stat(name)
     except FileNotFoundError:
         return
+    probe.empty(directory, name)
     directory.remove(name)
 
 

@@ -102,11 +102,14 @@ class Spec(NamedTuple):
     request: type
     result: type
     prepare: Callable[[OpenBroker], None]
-    options: _Options
+    options: _Options | None
+    """``None``: a daemon alone runs it."""
     is_beside_broker: bool
 
     def opening(self, request: BrokerRequest, *, changes: bool) -> AbstractContextManager[OpenBroker]:
-        """Open a broker for it."""
+        """Open a broker for it. Raises ``ValueError``: a daemon alone runs it."""
+        if self.options is None:
+            raise ValueError(self.name)
         return opened(request, changes=changes, **self.options._asdict())
 
 

@@ -32,7 +32,7 @@ from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
-from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.ports import BrokerPorts, LeftOut, connected
 from logdir.service.log_dirs.quarantine import failed_of, keep_in_mind, quarantine_of
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
 from logdir.worker.state import take_owner_lock
@@ -49,6 +49,7 @@ def opened(
     is_copy: bool = False,
     needs_all: bool = True,
     is_all_skippable: bool = False,
+    left_out: LeftOut | None = None,
 ) -> Iterator[OpenBroker]:
     """Open every log dir of a broker and its work root.
 
@@ -61,6 +62,7 @@ def opened(
         is_copy: Whether the command only reads the log dirs: a read-only disk is then reported, but no error.
         needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
         is_all_skippable: Whether a skipped log dir is left out whatever is wrong with it.
+        left_out: Log dirs without a worker, which are SUSPECT; ``None``: there are none.
 
     Raises:
         ConfigError: the broker is invalid, or the path of a log dir is not UTF-8.
@@ -71,7 +73,7 @@ def opened(
         WorkRootOwnedError: another logdird process works on a log dir.
         LogDirError: as ``open_root``.
     """
-    with connected(request, needs_all=needs_all) as ports:
+    with connected(request, needs_all=needs_all, left_out=left_out) as ports:
         yield from _opened(
             ports,
             request,

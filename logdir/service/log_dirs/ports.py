@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, TypeVar
 
 from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -31,6 +31,8 @@ from logdir.service.log_dirs.config import BrokerConfig, require_distinct
 from logdir.service.log_dirs.request import BrokerRequest, skipped_of
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
 from logdir.worker.port import Pending, Port
+from logdir.worker.reaping import Unreaped
+from logdir.worker.refusing import RefusingPort
 from logdir.worker.remote import gather
 from logdir.worker.start import close_all, run_apart, start
 from logdir.worker.state import failed_syncs
@@ -58,6 +60,22 @@ class BrokerPorts:
     def port(self, log_dir: str) -> Port:
         """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
         return {port.log_dir: port for port in self.ports}[log_dir]
+
+    def let_go(self, log_dir: str, problem: Problem) -> Port:
+        """End the worker of a log dir, and with it its locks and open files; refuse every later call on it.
+
+        Args:
+            log_dir: The path as configured.
+            problem: Why later calls are refused.
+
+        Returns:
+            The port of the worker, closed; the worker has ended unless it hangs in the kernel.
+        """
+        port = self.port(log_dir)
+        close_all((port,))
+        left = tuple(RefusingPort(log_dir, problem) if one is port else one for one in self.ports)
+        object.__setattr__(self, "ports", left)
+        return port
 
     @property
     def suspect(self) -> frozenset[str]:
@@ -239,7 +257,9 @@ class BrokerPorts:
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
                 (problem,) = (one for one in self.notes if one.path == port.log_dir)
-                raise LogDirSuspectError(path, expected=problem.expected, found=problem.found, fix=problem.fix)
+                raise LogDirSuspectError(
+                    path, expected=problem.expected, found=problem.found, fix=problem.fix, slug=problem.slug
+                )
         for pending in self.touched:
             pending.result()
         where = path or "the metadata log"
@@ -251,27 +271,41 @@ def unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
     return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
 
 
+class LeftOut(NamedTuple):
+    """The log dirs for which no worker is started, and what becomes of workers that do not end."""
+
+    problems: Mapping[str, Problem] = {}
+    """Why, by log dir as configured; calls on such a log dir are refused with that problem."""
+    unreaped: Unreaped | None = None
+    """Keeps each port whose worker has not ended when the ports are closed; ``None``: they are forgotten."""
+
+
 @contextmanager
-def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[BrokerPorts]:
+def connected(
+    request: BrokerRequest, *, needs_all: bool = False, left_out: LeftOut | None = None
+) -> Iterator[BrokerPorts]:
     """Start a port for each log dir of a broker; all ports are closed at the end.
 
     Args:
         request: The broker.
         needs_all: Whether a log dir that does not answer ends the command, unless ``--skip-log-dir`` names it.
+        left_out: Log dirs without a worker; ``None``: there are none.
 
     Raises:
         ConfigError: the broker is invalid, or two of its paths lead to one directory.
     """
     named = request.config()
     skipped = skipped_of(request, named)
-    started = start(named.log_dirs, request.disk_timeout_ms)
+    problems, unreaped = left_out or LeftOut()
+    started = start([log_dir for log_dir in named.log_dirs if log_dir not in problems], request.disk_timeout_ms)
+    refusing = tuple(RefusingPort(log_dir, problems[log_dir]) for log_dir in named.log_dirs if log_dir in problems)
     beside: tuple[Port, ...] = ()
     try:
         beside = start(_logs_beside(request, named), request.disk_timeout_ms)
         ports = BrokerPorts(
             touched=tuple(port.begin(touch, port.log_dir) for port in beside),
             named=named,
-            ports=started,
+            ports=tuple(sorted((*started, *refusing), key=lambda port: named.log_dirs.index(port.log_dir))),
             patience_ms=request.disk_timeout_ms,
             needs_all=needs_all,
             skipped=skipped,
@@ -280,6 +314,8 @@ def connected(request: BrokerRequest, *, needs_all: bool = False) -> Iterator[Br
         yield ports
     finally:
         close_all((*started, *beside))
+        if unreaped is not None:
+            unreaped.keep(started)
 
 
 def _logs_beside(request: BrokerRequest, named: BrokerConfig) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from logdir.daemon.config import parse
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
@@ -12,8 +14,10 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.service.batch.auto_capture import Leavers, capture_new
 from logdir.service.report.result import ItemState
 from logdir.worker.port import LocalPort
+from logdir.worker.reaping import Unreaped
+from logdir.worker.remote import RemotePort
 from tests.builders import partition
-from tests.logdir.daemon.rig import UNIQUE, Daemon
+from tests.logdir.daemon.rig import UNIQUE, Daemon, until
 
 
 def opened(one: Daemon) -> Session:
@@ -85,3 +89,87 @@ def test_a_hundred_directories_are_captured_by_two_calls(tmp_path: Path) -> None
     assert capture_new(session.broker, session.leavers, CapturePolicy()).items == ()
     assert session.leavers.missed == 0
     session.close()
+
+
+class Hanging:
+    """The port of a worker that was killed and does not end, as one that waits for its disk."""
+
+    pid: int | None = 4242
+
+    def __init__(self, log_dir: Path) -> None:
+        self.log_dir = str(log_dir)
+        self.has_ended = False
+
+    def is_reaped(self) -> bool:
+        return self.has_ended
+
+
+def test_a40_a_log_dir_whose_worker_has_not_ended_is_not_opened_again_until_it_has(tmp_path: Path) -> None:
+    """Whatever the broker is opened again for: the old worker may still finish its last call there."""
+    one = Daemon(tmp_path)
+    first, second = map(str, one.log_dirs)
+    session = opened(one)
+    hanging, unreaped = Hanging(one.log_dirs[1]), Unreaped()
+    unreaped.keep([hanging])
+    session.close()
+
+    def again() -> Session:
+        return Session.open(
+            session.config,
+            quarantined=session.quarantined,
+            leavers=session.leavers,
+            unreaped=unreaped,
+            is_first=False,
+        )
+
+    for _ in range(2):
+        session = again()
+        session.list()
+        states = session.states()
+        assert states[first] == (LogDirState.ONLINE, None)
+        state, problem = states[second]
+        assert state is LogDirState.SUSPECT
+        assert problem is not None
+        assert problem.line() == (
+            f"log-dir-suspect: {second}: expected the end of its worker process, which was killed, "
+            "found pid 4242, which hangs in the kernel; "
+            "SUSPECT: check the kernel log; logdird opens the log dir again once that process has ended"
+        )
+        assert [open_dir.log_dir for open_dir in session.broker.open_dirs] == [first]
+        assert not session.may_renew()
+        session.close()
+    hanging.has_ended = True
+    assert session.may_renew()
+    session = again()
+    assert {state for state, _ in session.states().values()} == {LogDirState.ONLINE}
+    session.close()
+
+
+def test_a40_two_disks_hang_and_the_one_whose_worker_has_ended_is_taken_back(tmp_path: Path) -> None:
+    one = Daemon(tmp_path, disks=3)
+    ports = [Hanging(path) for path in one.log_dirs[1:]]
+    unreaped = Unreaped()
+    unreaped.keep(ports)
+    config = parse(one.config.read_bytes(), str(one.config))
+    session = Session.open(config, quarantined={}, leavers=Leavers(), unreaped=unreaped)
+    assert not session.may_renew()
+    ports[0].has_ended = True
+    assert session.may_renew()
+    session.close()
+
+
+def test_a40_the_worker_that_is_killed_and_lives_on_is_kept_when_its_session_is_closed(
+    workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Daemon(tmp_path)
+    unreaped = Unreaped()
+    config = parse(one.config.read_bytes(), str(one.config))
+    session = Session.open(config, quarantined={}, leavers=Leavers(), unreaped=unreaped)
+    port = session.broker.ports.port(str(one.log_dirs[1]))
+    assert isinstance(port, RemotePort)
+    with monkeypatch.context() as hangs:
+        hangs.setattr("logdir.worker.remote.has_ended", lambda pid, wait_ms: pid != port.pid)
+        port.give_up()
+        session.close()
+        assert unreaped.pids() == {str(one.log_dirs[1]): port.pid}
+    until("the killed process has ended", lambda: unreaped.pids() == {})

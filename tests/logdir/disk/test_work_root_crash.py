@@ -131,7 +131,7 @@ def test_an_error_of_any_call_is_one_of_ours_and_leaves_what_init_finishes(shape
             call = whole.records[at].call.name
             refused = outcome(host, shape)
             if refused is None:
-                assert call in ("write", "rename", "replace", "mkdir")
+                assert call in ("write", "rename", "replace", "mkdir", "link", "unlink")
             elif call.startswith("fsync") or number == errno.EIO:
                 assert isinstance(refused, ReadOnlyDiskError)
             host.failures.clear()
@@ -146,6 +146,8 @@ def test_an_error_of_any_call_is_one_of_ours_and_leaves_what_init_finishes(shape
         Failure(0, errno.EXDEV, name="rename"),
         Failure(1, errno.EXDEV, name="rename"),
         Failure(3, errno.EXDEV, name="rename"),
+        Failure(0, errno.EPERM, name="link"),
+        Failure(0, errno.EPERM, name="unlink"),
         Failure(0, errno.EACCES, name="mkdir"),
         Failure(2, errno.EPERM, name="mkdir"),
     ],

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -102,7 +102,8 @@ class Process:
         pid = self.process.pid
         found: list[int] = []
         for task in Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
+            with suppress(FileNotFoundError, ProcessLookupError):  # The thread of a request that has ended.
+                found += map(int, (task / "children").read_text().split())
         return found
 
     def watches(self) -> list[int]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from tests.logdir.daemon.rig import Daemon, daemon, until
@@ -19,13 +21,12 @@ def opened_below(one: Daemon, log_dir: Path) -> list[str]:
     assert one.process is not None
     found = []
     for pid in (one.process.pid, *one.children()):
-        for path in (*Path(f"/proc/{pid}/fd").iterdir(), Path(f"/proc/{pid}/cwd")):
-            try:
-                at = str(path.readlink())
-            except FileNotFoundError:
-                continue
-            if f"{at}/".startswith((f"{log_dir}/", f"{log_dir}.logdird/")):
-                found.append(f"{pid}: {at}")
+        with suppress(FileNotFoundError, ProcessLookupError):  # A process or file that is gone is not open.
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                with suppress(FileNotFoundError):
+                    at = str(Path(f"/proc/{pid}/fd/{number}").readlink())
+                    if f"{at}/".startswith((f"{log_dir}/", f"{log_dir}.logdird/")):
+                        found.append(f"{pid}: {at}")
     return found
 
 

@@ -22,7 +22,8 @@ import select
 import socket
 import struct
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
@@ -52,6 +53,7 @@ MOST_CLIENTS: Final = 64
 DEADLINE_MS: Final = 10 * 1000
 """How long a client may take to send its request, and to take its answer."""
 _MOST_LINE: Final = 1 << 16
+_DRAIN_S: Final = 2.0
 _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _MODE: Final = 0o660
@@ -94,6 +96,8 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     def __init__(self, path: str, supervisor: Supervisor) -> None:
         self.supervisor = supervisor
         self.room = threading.BoundedSemaphore(MOST_CLIENTS)
+        self._answering = 0
+        self._changed = threading.Condition()
         super().__init__(path, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -105,6 +109,23 @@ class _Server(ThreadingMixIn, UnixStreamServer):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Note that a request is being answered; ``drain`` waits for it."""
+        with self._changed:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._answering -= 1
+                self._changed.notify_all()
+
+    def drain(self) -> None:
+        """Wait until no request is being answered, or for two seconds."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._answering, _DRAIN_S)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
@@ -143,11 +164,12 @@ class Control:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take the socket away; answers in progress end by themselves."""
+        """Take the socket away; the answers of requests that were begun are sent, if their clients take them soon."""
         self._server.shutdown()
         self._server.server_close()
         with suppress(OSError):
             Path(self._path).unlink()
+        self._server.drain()
 
 
 def _unusable(path: str, found: str) -> LogDirError:
@@ -218,7 +240,8 @@ class _Handler(BaseHTTPRequestHandler):
             fix = "run the command as root, or as the owner of the log dirs"
             self._refuse(403, "no-permission", self.path, "root, or the owner of the log dirs", "another user", fix)
         elif (body := self._body()) is not None:
-            self._run(name, body)
+            with self.server.answering():
+                self._run(name, body)
 
     def _may_change(self) -> bool:
         _, uid, _ = _PEER.unpack(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))

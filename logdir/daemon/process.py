@@ -100,8 +100,9 @@ class DaemonProcess:
             self.timer.stop()
             if self.watches is not None:
                 self.watches.stop()
-            control.stop()
+            # The change in progress ends first: its client gets the answer.
             self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _TICK_S)
+            control.stop()
             self.supervisor.history.close(_TICK_S)
 
     def _wait_for_start(self) -> None:

@@ -108,6 +108,7 @@ class Work:
 
     def begin(self) -> None:
         """List every log dir, and beat."""
+        self._note_running()
         self.session.list()
         self._beat()
 
@@ -118,10 +119,7 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         self.session.require_same()
-        is_running = self.session.is_running()
-        # Behind a start block no broker runs, and only a change of layout may go on.
-        self.is_blocked = is_running is not True and self.session.is_blocked()
-        self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
+        is_running = self._note_running()
         self.capture()
         self._beat()
         look = look_at(self.session)
@@ -131,6 +129,14 @@ class Work:
         self.documents.look(is_running=is_running)
         if self.due.note(look, self.session.facts) or self.due.is_passed():
             self._set_timer()
+
+    def _note_running(self) -> bool | None:
+        """Return whether the broker runs, and note what follows for the work that nobody requests."""
+        is_running = self.session.is_running()
+        # Behind a start block no broker runs, and only a change of layout may go on.
+        self.is_blocked = is_running is not True and self.session.is_blocked()
+        self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
+        return is_running
 
     def _set_timer(self) -> None:
         """Wake up when the next replica is due."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
 from examples.broker import Member, settle
-from logdir.daemon import client
+from logdir.daemon.socket import client
 from logdir.daemon.status import StatusResult
 from logdir.errors import LogDirError
 from logdir.ids import TopicId

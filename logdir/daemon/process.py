@@ -1,6 +1,6 @@
 """The process of one daemon: its parts put together, its signals, and its messages to systemd.
 
-Not here: the parts (``supervisor``, ``control``, ``watches``), the timer (``scheduler``), options (``tools.logdird``).
+Not here: the parts (``supervisor``, ``socket.server``, ``watches``), the timer (``scheduler``), options (``tools.logdird``).
 
 Spec: design §5, §6.
 """
@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import DaemonConfig, broker_of, delete_delay_ms, read_config
-from logdir.daemon.control import Control
 from logdir.daemon.history import History
 from logdir.daemon.log import JsonFormatter
 from logdir.daemon.notify import Notifier
+from logdir.daemon.socket.server import Control
 from logdir.daemon.supervisor import Supervisor, Timer
 from logdir.daemon.watches import Watches
 from logdir.errors import LogDirError

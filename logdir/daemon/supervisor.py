@@ -4,7 +4,7 @@
     changes          owns the log dirs (``session``): captures first, then one request after the other, then the
                      documents of the inbox, then what is due
     watches          reads the hints of the watch processes
-    control          answers requests (``control``); the timer's thread enqueues jobs
+    control          answers requests (``socket.server``); the timer's thread enqueues jobs
 
 Only the thread *changes* works on log dirs, so nothing here needs a lock but the queue. A status is answered from
 memory. A captured directory may be gone within seconds, so captures also come between two steps of a purge.
@@ -12,7 +12,7 @@ memory. A captured directory may be gone within seconds, so captures also come b
 The daemon takes Kafka's locks only for a request of an operator, and for a document of the inbox where the
 configuration allows that (``documents``).
 
-Not here: what a use case does (``service``), the timer (``scheduler``), HTTP (``control``).
+Not here: what a use case does (``service``), the timer (``scheduler``), HTTP (``socket.server``).
 
 Spec: design §2 laws 4, 6, §5; attacks A19, A22, A40, A41, A49.
 """

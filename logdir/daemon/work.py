@@ -16,10 +16,10 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from logdir import clock
-from logdir.daemon.documents import Documents
 from logdir.daemon.due import NextDue
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
+from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.pause import PauseFileError, pause_error
 from logdir.daemon.release import ReleaseRequest, release

@@ -80,7 +80,7 @@ def require_no_daemon(arguments: argparse.Namespace) -> None:
 def _socket_of(arguments: argparse.Namespace) -> str | None:
     if arguments.config is None and not os.path.isdir("/etc/logdird"):  # noqa: PTH112
         return None
-    from logdir.daemon.find import socket_of
+    from logdir.daemon.socket.find import socket_of
 
     return socket_of(arguments.config, arguments.server_properties)
 
@@ -89,7 +89,7 @@ def _run_there(arguments: argparse.Namespace, spec: Spec, request: Asked, report
     """Let the daemon run a use case; return ``None`` if no daemon has this broker open."""
     if (path := _socket_of(arguments)) is None:
         return None
-    from logdir.daemon.find import run_there
+    from logdir.daemon.socket.find import run_there
 
     opening = [
         f"--{name.replace('_', '-')}" for name in ("skip_log_dir", "even_if_stale_disk") if vars(arguments).get(name)

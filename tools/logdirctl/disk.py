@@ -11,9 +11,9 @@ import argparse
 import os
 from typing import Any
 
-from logdir.daemon import client
-from logdir.daemon.client import DaemonUnreachableError
 from logdir.daemon.release import RELEASE, ReleaseRequest
+from logdir.daemon.socket import client
+from logdir.daemon.socket.client import DaemonUnreachableError
 from logdir.service.report.result import ItemsResult
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams, answered, put

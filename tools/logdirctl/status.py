@@ -11,8 +11,8 @@ import argparse
 import time
 from typing import Any
 
-from logdir.daemon import client
 from logdir.daemon.config import read_config
+from logdir.daemon.socket import client
 from logdir.daemon.status import LogDirStatus, StatusResult
 from logdir.text import quoted, size, utc
 from tools.cli.arguments import Exit, Streams, answered, put

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from logdir.daemon import client
+from logdir.daemon.socket import client
 from logdir.daemon.status import StatusResult
 from logdir.service.report.exit_status import AnsweredError
 from tests.builders import TOPIC_ID, log_dir, partition

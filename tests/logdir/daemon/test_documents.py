@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from logdir.daemon.config import parse
-from logdir.daemon.documents import Documents
+from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.session import Session
 from logdir.errors import ConfigError, DiskError, LockHeldError, LogDirError, Problem, RefusedError
 from logdir.refusal_slug import Why

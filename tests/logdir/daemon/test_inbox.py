@@ -310,7 +310,7 @@ def test_what_is_no_document_is_refused_by_name_and_changes_nothing(tmp_path: Pa
 
 LOOK = """
 import sys
-from logdir.daemon.inbox import Inbox
+from logdir.daemon.inbox.folder import Inbox
 from logdir.errors import LogDirError
 try:
     Inbox(sys.argv[1]).require_document("1.json")

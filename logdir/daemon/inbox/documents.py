@@ -4,7 +4,7 @@ A document that needs Kafka's locks waits for the broker's stop, and is then fol
 ``auto.while.stopped: true`` (law 4). One that was interrupted is followed again: its controller epoch and sequence in
 ``controller.json`` make sure that nothing is done twice.
 
-Not here: the directories (``inbox``), what follows from a document (``service.batch.reconcile_case``).
+Not here: the directories (``folder``), what follows from a document (``service.batch.reconcile_case``).
 
 Spec: design §2 law 4, §4; KIP-516, "Deletion", step 1; attacks A3, A22, A27.
 """
@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.faults import problem_of
-from logdir.daemon.inbox import Inbox, is_of
+from logdir.daemon.inbox.folder import Inbox, is_of
 from logdir.daemon.session import Session
 from logdir.errors import (
     ConfigError,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from logdir.daemon import client
-from logdir.daemon.client import is_answering
 from logdir.daemon.config import CONFIG_HOME, read_config
+from logdir.daemon.socket import client
+from logdir.daemon.socket.client import is_answering
 from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.service.batch.use_cases import Spec
 from logdir.service.cluster.source import parse_uri

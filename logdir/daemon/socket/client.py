@@ -12,7 +12,7 @@ import json
 import socket
 from typing import Any, Final
 
-from logdir.daemon.control import STATUS, path_of
+from logdir.daemon.socket.server import STATUS, path_of
 from logdir.daemon.status import StatusResult
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import Spec

@@ -1,0 +1,1 @@
+"""Request documents in the state directory, and what becomes of each."""

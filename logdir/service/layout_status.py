@@ -287,7 +287,7 @@ def status(request: BrokerRequest) -> LayoutStatus:
 
 
 def start_sentence(request: BrokerRequest) -> str:
-    """Return, for people, whether a broker can start on the log dirs as they are now, also where they cannot be read."""
+    """Return a sentence on whether a broker can start on the log dirs as they are now, readable or not."""
     try:
         return status(request).start.sentence
     except LogDirError:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -17,6 +20,8 @@ from tools.cli.delay import DELAY
 from tools.cli.option import Flag, OneOf, Option, add_options, filled, typed
 from tools.cli.usage import Parser, UsageError
 from tools.logdirctl.commands import COMMANDS
+
+ROOT = Path(__file__).parents[2]
 
 
 def declared() -> Iterator[Command]:
@@ -109,3 +114,11 @@ def test_options_fill_the_fields_that_they_name_from_all_arguments() -> None:
         Option("--c", "-", field="several", is_repeated=True),
     )
     assert filled(parsed(*options, argv="--b 2 --c x --c y"), options) == {"whole": (None, "2"), "several": ("x", "y")}
+
+
+@pytest.mark.parametrize("group", ["staged", "stage", "capture"])
+def test_no_use_case_of_a_change_is_imported_before_it_runs(group: str) -> None:
+    modules = {f"logdir.service.{name}" for name in ("stage", "capture", "restore", "adopt", "hold", "export", "purge")}
+    code = "import sys; from tools.logdirctl.main import build_parser; build_parser([sys.argv[1]]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, group], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert modules & set(done.stdout.split()) == set()

@@ -1,6 +1,7 @@
 """The process of one daemon: its parts put together, its signals, and its messages to systemd.
 
-Not here: the parts (``supervisor``, ``socket.server``, ``watches``), the timer (``scheduler``), options (``tools.logdird``).
+Not here: the parts (``supervisor``, ``socket.server``, ``watches``), the timer (``scheduler``), its options
+(``tools.logdird``).
 
 Spec: design §5, §6.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from logdir.daemon.failed_replicas import FailedReplicas
 from logdir.daemon.session import Session
@@ -19,6 +20,8 @@ from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.service.report.json_form import KEY
+from logdir.service.report.table import Column
+from logdir.text import size, utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,19 @@ class LogDirStatus:
     """Partial captures: they can be exported, and not restored."""
     next_due_ms: int | None = None
     """Wall clock: when its next staged replica may be purged; ``None``: none has a deadline."""
+
+
+COLUMNS: Final[tuple[Column[LogDirStatus], ...]] = (
+    Column("log dir", "log_dir"),
+    Column("state", "state"),
+    Column("free", lambda one: size(one.free_bytes), is_number=True),
+    Column("undo", lambda one: "off: below floor" if one.is_undo_off else "on"),
+    Column("staged", "staged", is_number=True),
+    Column("bytes", lambda one: size(one.staged_bytes), is_number=True),
+    Column("held", "held", is_number=True),
+    Column("next purge (UTC)", lambda one: utc(one.next_due_ms)),
+)
+"""The table of log dirs, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +107,17 @@ class StatusResult:
     next_due_ms: int | None
     events: tuple[EventStatus, ...]
     """The newest, oldest first."""
+
+    @property
+    def summary(self) -> tuple[str, str]:
+        """For people: the daemon and its broker; what it has done, and what comes next."""
+        runs = {True: "runs", False: "is stopped", None: "is not known to run"}[self.broker_runs]
+        where = f"node {self.node_id} of cluster {self.cluster_id}"
+        done = f"captured {self.captured}, missed {self.missed}, purged {self.purged}"
+        return (
+            f"{self.name}: {self.state} since {utc(self.since_ms)}; {where}; its broker {runs}",
+            f"{done}; {self.queued} requests wait; next purge {utc(self.next_due_ms)}",
+        )
 
 
 @dataclass(slots=True)

@@ -31,6 +31,7 @@ from logdir.service.log_dirs.host import Host, look_at_host, unformatted
 from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.describe_item import DescribedItem
+from logdir.service.report.following import Next
 from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.source_item import SourceItem
@@ -79,6 +80,14 @@ class DescribeResult:
     """Remarks that are no errors, for example that the metadata log has no snapshot yet."""
     is_whole: bool = field(metadata=HIDDEN)
     """Whether every log dir was read."""
+
+    @property
+    def next(self) -> Next:
+        """The next command to type."""
+        states = {one.state for one in self.items}
+        if states & {State.UNCLAIMED, State.STRAY}:
+            return Next.STRAYS
+        return Next.STAGED_LS if states & {State.STAGED, State.PURGING, State.INCOMING} else Next.INVENTORY
 
 
 def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) -> DescribeResult:

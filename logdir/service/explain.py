@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from logdir.errors import ConfigError, Problem
@@ -35,6 +36,21 @@ class ExplainResult:
     entries: tuple[Entry, ...] = field(metadata={KEY: "items"})
     following: str = field(metadata=HIDDEN)
     """Another slug to look up next; empty: suggest the whole list."""
+
+    @property
+    def paragraphs(self) -> Iterator[str]:
+        """For people: of each row what it means and what to do, a paragraph each."""
+        for entry in self.entries:
+            yield f"{entry.slug} ({entry.section})"
+            yield f"means: {entry.means}"
+            if entry.fix:
+                yield f"what to do: {entry.fix}"
+
+    @property
+    def listing(self) -> Iterator[str]:
+        """For people: the slugs below the headings of their tables, a line each."""
+        for section, rows in groupby(self.entries, key=lambda entry: entry.section):
+            yield from (section, *(f"  {entry.slug}" for entry in rows))
 
 
 def read_page(page: Path) -> tuple[Entry, ...]:

@@ -10,7 +10,7 @@ Spec: design §2 law 6, §6, §7.1.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,7 +22,8 @@ from logdir.service.log_dirs.ports import BrokerPorts, connected, kept_free_plac
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.reporter import Reporter
-from logdir.text import utf8
+from logdir.service.report.table import Column
+from logdir.text import size, utf8
 from logdir.worker.calls import Descriptor
 from logdir.worker.inventory import KindFigures, Scan, Summary, write_inventory, write_unanswered
 from logdir.worker.remote import followed
@@ -38,6 +39,7 @@ _FIXES: Final = {
 }
 _ORDINARY: Final = ("plain-file", "partition-metadata-missing", "name-truncated")
 """Problems of entries for which the result gets no ``Problem``, only a count."""
+_KINDS: Final = ("live", "future", "delete", "stray", "staged", "purging", "incoming", "unknown")
 _NO_RACK: Final = "the inventories hold no broker.rack: name the rack of this broker in the fleet file"
 
 
@@ -90,6 +92,28 @@ class InventoryResult:
     def is_sound(self) -> bool:
         """Whether every log dir was read and is formatted."""
         return all(one.disk.status == "ok" and not one.disk.problems for one in self.disks)
+
+    def columns(self, *, is_exact: bool) -> Iterator[Column[InventoryDisk]]:
+        """Yield the columns of the table, for people; ``is_exact``: the size of every file was read."""
+        yield Column("log dir", "disk.log_dir")
+        yield Column("status", "disk.status")
+        yield Column("layout", lambda one: one.disk.layout or None)
+        for kind in _KINDS:
+            if kind == "live" or any(kind in one.kinds for one in self.disks):
+                yield _number(kind, _entries(kind))
+        yield _number("log bytes", lambda one: size(sum(kind.log_bytes for kind in one.kinds.values())))
+        if is_exact:
+            yield _number("all bytes", lambda one: size(sum(kind.bytes for kind in one.kinds.values())))
+        yield _number("no id", lambda one: one.problems.get("partition-metadata-missing", 0))
+        yield _number("free", lambda one: size(one.disk.free_bytes))
+
+
+def _number(heading: str, count: Callable[[InventoryDisk], object]) -> Column[InventoryDisk]:
+    return Column(heading, lambda one: count(one) if one.disk.status == "ok" else None, is_number=True)
+
+
+def _entries(kind: str) -> Callable[[InventoryDisk], object]:
+    return lambda one: one.kinds[kind].entries if kind in one.kinds else 0
 
 
 def take(request: InventoryRequest, reporter: Reporter) -> InventoryResult:

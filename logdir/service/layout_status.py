@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
-from typing import assert_never
+from typing import Final, assert_never
 
 from logdir.decide.layout.action import LayoutView
 from logdir.disk.kernel.host import HostDisk
@@ -29,6 +29,7 @@ from logdir.refusal_slug import Why
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.table import Column
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """Layout states that, for a released Kafka, only a rollback ends."""
@@ -130,6 +131,23 @@ class LayoutStatusItem:
             by_id=by_id,
             held=held,
         )
+
+
+def _change(one: LayoutStatusItem) -> str:
+    state = "none" if one.state is None else one.state.value
+    return state if one.for_broker is None else f"{state} for {one.for_broker}"
+
+
+COLUMNS: Final[tuple[Column[LayoutStatusItem], ...]] = (
+    Column("log dir", "log_dir"),
+    Column("layout", lambda one: one.layout or "?"),
+    Column("change", lambda one: "?" if one.layout is None else _change(one)),
+    Column("start block", lambda one: one.start_block or "?"),
+    Column("by name", lambda one: "?" if one.by_name is None else one.by_name, is_number=True),
+    Column("by id", lambda one: "?" if one.by_id is None else one.by_id, is_number=True),
+    Column("held", lambda one: "?" if one.held is None else one.held, is_number=True),
+)
+"""The table of log dirs, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +284,14 @@ def status(request: BrokerRequest) -> LayoutStatus:
                 for port, one in zip(ports.ports, found, strict=True)
             )
         )
+
+
+def start_sentence(request: BrokerRequest) -> str:
+    """Return a sentence on whether a broker can start on the log dirs as they are now, readable or not."""
+    try:
+        return status(request).start.sentence
+    except LogDirError:
+        return BrokerStart.UNKNOWN.sentence
 
 
 def look_at(log_dir: str) -> LogDirLayout:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from logdir import evidence
 from logdir.clock import Instant
 from logdir.decide.image.position import highest
 from logdir.decide.image.still_assigned import Assigned, StillAssigned, assignment_of
@@ -43,6 +44,8 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.staged import staged_replicas
+from logdir.service.report.table import Column
+from logdir.text import size, utc
 from logdir.worker.look import NOTHING
 
 COUNTING, DUE, HELD, PURGING, INCOMING, BROKEN = "counting", "due", "held", "purging", "incoming", "broken"
@@ -114,6 +117,29 @@ class StagedItem:
             detail=detail,
             problem=item.problem,
         )
+
+
+_ASSIGNED: Final = {
+    Assigned.HERE: "still assigned",
+    Assigned.NOT_HERE: "not here",
+    Assigned.GONE: "gone",
+    Assigned.UNKNOWN: "not known",
+}
+COLUMNS: Final[tuple[Column[StagedItem], ...]] = (
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
+    Column("reason", lambda one: one.reason or "?"),
+    Column("evidence", lambda one: "?" if one.evidence is None else evidence.words(one.evidence)),
+    Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
+    Column("restore", "restore"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms) if one.state == COUNTING else one.state),
+    Column("disk", "log_dir"),
+    Column("name", "name"),
+    Column("detail", "detail"),
+)
+"""The table of the listing, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,8 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.selection import nothing_selected
 from logdir.service.report.source_item import SourceItem
-from logdir.text import size
+from logdir.service.report.table import Column
+from logdir.text import age, size
 
 _ORDER: Final = (
     State.WANTED,
@@ -248,3 +249,21 @@ def _problems_of(view: StrayView, image: Image) -> list[Problem]:
         fix = "check the plan of logdirctl reconcile, then add --even-over-limit to it"
         found.append(view.braked._replace(fix=fix))
     return found
+
+
+COLUMNS: Final[tuple[Column[Stray], ...]] = (
+    Column("state", "state"),
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
+    Column("kind", lambda one: one.kind.value + (", tiered" if one.is_tiered else "")),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
+    Column("age", lambda one: age(one.age_ms), is_number=True),
+    Column("assignment", "assignment"),
+    Column("reason", "reason"),
+    Column("proof", lambda one: proof_of(one) or "no proof"),
+    Column("missing", lambda one: None if one.missing is None else f"{one.missing.expected}; {one.missing.found}"),
+    Column("disk", "log_dir"),
+    Column("path", "path"),
+)
+"""The table of strays, for people."""

@@ -6,12 +6,14 @@ Spec: design §6.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from logdir.errors import Problem
 from logdir.service.report.exit_status import Exit as Exit  # every command takes it from here
 from logdir.service.report.json_text import envelope
+from logdir.service.report.table import Table
 from logdir.text import printable
+from tools.cli import render
 from tools.cli.streams import as_utf8
 
 if TYPE_CHECKING:
@@ -38,14 +40,36 @@ def tell(command: str, problems: Iterable[Problem], streams: Streams) -> None:
         say(streams, f"{name}: {problem.line()}")
 
 
-def answered(
-    arguments: argparse.Namespace, streams: Streams, status: Exit, problems: Sequence[Problem], result: object
-) -> bool:
-    """Write the problems and, with ``--json``, the JSON envelope; return whether there is nothing more to print."""
+def answer(
+    arguments: argparse.Namespace,
+    streams: Streams,
+    result: object,
+    problems: Sequence[Problem],
+    shown: Iterable[str | Table[Any]],
+    *,
+    status: Exit | None = None,
+) -> Exit:
+    """Print what a command found or did: its problems, then its result, as JSON or for people; return the exit status.
+
+    Args:
+        arguments: Of the command.
+        streams: Where to print.
+        result: The result, for ``--json``.
+        problems: All problems.
+        shown: Lines and tables for people, in their order; the last line is the next command to type.
+        status: The exit status; ``None``: it says whether there are problems.
+    """
+    status = (Exit.PROBLEMS if problems else Exit.DONE) if status is None else status
     tell(arguments.title, problems, streams)
     if arguments.json:
         streams.out.write(envelope(arguments.title, status, problems, result))
-    return bool(arguments.json)
+        return status
+    for one in shown:
+        if isinstance(one, Table):
+            render.table(streams.out, *one.cells())
+        else:
+            put(streams, one)
+    return status
 
 
 def put(streams: Streams, *lines: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logdir.text import quoted
+from tools.cli.option import Flag, OneOf, Option, typed
 
 if TYPE_CHECKING:
     import argparse
@@ -21,28 +21,6 @@ SAME_WITH_APPLY = "to do this, type the same command with --apply"
 """Line after a plan that an ``--even-…`` option allows: the ``next:`` line never repeats such an option."""
 
 
-def add_broker(parser: Any) -> None:
-    """Add ``--server-properties`` and ``--log-dirs``, of which one names the broker, and ``--disk-timeout``."""
-    broker = parser.add_mutually_exclusive_group(required=True)
-    broker.add_argument(
-        "--server-properties", metavar="FILE", help="the broker's configuration; log.dirs is read there"
-    )
-    broker.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
-    broker.add_argument("--config", metavar="FILE", help="the configuration of logdird, as /etc/logdird/NAME.yaml")
-    add_disk_timeout(parser, "it is SUSPECT and the others go on without it")
-
-
-def add_disk_timeout(parser: Any, then: str) -> None:
-    """Add ``--disk-timeout``; ``then`` is, for its help, what becomes of a log dir that gives no answer in time."""
-    parser.add_argument(
-        "--disk-timeout",
-        metavar="SECONDS",
-        type=_seconds,
-        default=_DISK_TIMEOUT_S,
-        help=f"how long a log dir may give no answer before {then} (default {_DISK_TIMEOUT_S})",
-    )
-
-
 def _seconds(text: str) -> float:
     """Return a time from a tenth of a second to a day. Raises ``ValueError``, which argparse reports."""
     seconds = float(text)
@@ -51,26 +29,68 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def disk_timeout(then: str) -> Option:
+    """Return ``--disk-timeout``; ``then`` is, for its help, what becomes of a log dir that gives no answer in time."""
+    text = f"how long a log dir may give no answer before {then} (default {_DISK_TIMEOUT_S})"
+    default, render = _DISK_TIMEOUT_S, "{:g}".format
+    return Option("--disk-timeout", text, "SECONDS", type=_seconds, default=default, render=render)
+
+
+def selector(if_absent: str = "", field: str = "selector", **more: Any) -> Option:
+    """Return the argument that selects partitions.
+
+    Args:
+        if_absent: What an absent selector selects, for the help text; empty: a selector is required.
+        field: As of ``Option``, like ``more``.
+        more: Further settings.
+    """
+    text = "a topic name, a topic id, NAME-PARTITION, ID_PARTITION or a glob"
+    text, nargs = (f"{text}; {if_absent}", "?") if if_absent else (text, None)
+    return Option("selector", text, "SELECTOR", field=field, nargs=nargs, **more)
+
+
+_NAMED = OneOf("the broker")
+BROKER = (
+    Option("--server-properties", "the broker's configuration; log.dirs is read there", "FILE", one_of=_NAMED),
+    Option("--log-dirs", "the log dirs themselves, separated by commas", "A,B", one_of=_NAMED),
+    Option("--config", "the configuration of logdird, as /etc/logdird/NAME.yaml", "FILE", one_of=_NAMED),
+    disk_timeout("it is SUSPECT and the others go on without it"),
+)
+"""What names the broker, and ``--disk-timeout``."""
+SKIPPED = Option(
+    "--skip-log-dir", "a log dir that has failed: go on without it, where the command can", "DIR", is_repeated=True
+)
+_STALE = "change this log dir although it was away and is back: you have checked what is on it"
+JSON = Flag("--json", "one JSON object on standard output")
+CHANGED = (
+    *BROKER,
+    SKIPPED,
+    Option("--even-if-stale-disk", _STALE, "DIR", is_repeated=True),
+    Flag("--apply", "do it; without --apply the plan is only printed. Root becomes the owner of the log dirs first"),
+    JSON,
+)
+"""The options of every command that changes the log dirs of a broker."""
+
+
+def even_if_unknown(text: str) -> Flag:
+    """Return ``--even-if-unknown``; what it allows differs, as ``text`` says."""
+    return Flag("--even-if-unknown", text, "is_even_if_unknown")
+
+
 def timeout_ms(arguments: argparse.Namespace) -> int:
     """Return ``--disk-timeout`` in milliseconds."""
     seconds: float = arguments.disk_timeout
     return round(seconds * 1000)
 
 
-def timeout_words(arguments: argparse.Namespace) -> str:
-    """Return ``--disk-timeout`` for the next command to type, after a blank; empty if it is the default."""
-    seconds = arguments.disk_timeout
-    return "" if seconds == _DISK_TIMEOUT_S else f" --disk-timeout {seconds:g}"
-
-
 def argv_of(arguments: argparse.Namespace) -> str:
     """Return the options that name the broker, and ``--disk-timeout``, as typed, for the next command to type."""
-    timeout = timeout_words(arguments)
-    if getattr(arguments, "config", None) is not None:
-        return f"--config {quoted(arguments.config)}{timeout}"
-    if arguments.server_properties is not None:
-        return f"--server-properties {quoted(arguments.server_properties)}{timeout}"
-    return f"--log-dirs {quoted(arguments.log_dirs)}{timeout}"
+    return typed(arguments, *BROKER)
+
+
+def next_argv(arguments: argparse.Namespace) -> str:
+    """Return ``argv_of``, and ``--skip-log-dir`` as typed; never an ``--even-…`` option."""
+    return typed(arguments, *BROKER, SKIPPED)
 
 
 def request_of(arguments: argparse.Namespace) -> BrokerRequest:
@@ -103,48 +123,6 @@ def as_owner(arguments: argparse.Namespace) -> None:
         from logdir.service.log_dirs.owner import become_owner
 
         become_owner(request_of(arguments))
-
-
-def add_selector(parser: Any, if_absent: str = "") -> None:
-    """Add the argument that selects partitions.
-
-    Args:
-        parser: Of the command.
-        if_absent: What an absent selector selects, for the help text; empty: a selector is required.
-    """
-    text = "a topic name, a topic id, NAME-PARTITION, ID_PARTITION or a glob"
-    optional = {"nargs": "?", "help": f"{text}; {if_absent}"} if if_absent else {"help": text}
-    parser.add_argument("selector", metavar="SELECTOR", **optional)
-
-
-def add_change(parser: Any, *, changes: bool = True) -> None:
-    """Add the options of every command about a broker's replicas; ``changes`` adds ``--apply`` and failed disks."""
-    add_broker(parser)
-    if changes:
-        parser.add_argument(
-            "--skip-log-dir",
-            metavar="DIR",
-            action="append",
-            default=[],
-            help="a log dir that has failed: go on without it, where the command can",
-        )
-        parser.add_argument(
-            "--even-if-stale-disk",
-            metavar="DIR",
-            action="append",
-            default=[],
-            help="change this log dir although it was away and is back: you have checked what is on it",
-        )
-        parser.add_flag(
-            "--apply", "do it; without --apply the plan is only printed. Root becomes the owner of the log dirs first"
-        )
-    parser.add_flag("--json", "one JSON object on standard output")
-
-
-def next_argv(arguments: argparse.Namespace) -> str:
-    """Return ``argv_of``, and ``--skip-log-dir`` as typed; never an ``--even-…`` option."""
-    skipped = [f"--skip-log-dir {quoted(one)}" for one in getattr(arguments, "skip_log_dir", ())]
-    return " ".join([argv_of(arguments), *skipped])
 
 
 def has_override(arguments: argparse.Namespace) -> bool:

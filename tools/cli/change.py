@@ -1,60 +1,95 @@
 """The frame of the commands that change replicas one by one: run the use case, here or in the daemon, and print.
 
-Not here: what is asked and what follows from it (``logdir.service``), what is printed of it (``report``).
+Not here: what is asked and what follows from it (``logdir.service``), how one is declared (``command.Change``).
 
-Spec: design §5 "A use case".
+Spec: design §5 "A use case", §6; docs/json.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-from logdir.service.batch.use_cases import Spec, run, spec_of
+from logdir.errors import Problem
+from logdir.service.batch import use_cases
+from logdir.service.batch.use_cases import Spec, spec_of
 from logdir.service.report.exit_status import Exit
-from logdir.service.report.result import ItemResult
+from logdir.service.report.following import Next, NextOf, after_change, is_planned
+from logdir.service.report.result import ITEM_COLUMNS, ItemsResult, ItemState, status_of
+from logdir.service.report.table import Table
 from logdir.service.report.use_case import Asked, Ran
-from tools.cli.arguments import Streams
-from tools.cli.broker import request_of, said_of_override
+from tools.cli.arguments import Streams, answer
+from tools.cli.broker import argv_of, has_override, next_argv, request_of, said_of_override
+from tools.cli.option import Again, filled, typed
 from tools.cli.progress import TerminalReporter
-from tools.cli.report import finish, is_planned
+
+_LISTINGS = (Next.STAGED_LS, Next.INVENTORY, Next.DESCRIBE)
+"""They have no ``--skip-log-dir``."""
 
 
-def change(
+def next_line(arguments: argparse.Namespace, following: Next, again: Sequence[Again]) -> str:
+    """Return the next command to type; ``again``: the options that it repeats if it is the same."""
+    if following is Next.SAME:
+        return f"logdirctl {arguments.title} {typed(arguments, *again)} --apply"
+    return f"logdirctl {following.value} {argv_of(arguments) if following in _LISTINGS else next_argv(arguments)}"
+
+
+def run(
     arguments: argparse.Namespace,
     streams: Streams,
-    request: Asked,
-    next_line: Callable[[Sequence[ItemResult]], str],
+    again: Sequence[Again],
+    next_of: NextOf | None,
     *,
-    are_said: bool = False,
-    are_overrides_said: bool = True,
+    are_said: bool,
+    are_overrides_said: bool,
 ) -> Exit:
-    """Show what the use case of a command would do, or with ``--apply`` do it; return the exit status.
-
-    Args:
-        arguments: Of the command; ``title`` names the use case.
-        streams: Where to write.
-        request: The request of the use case.
-        next_line: Returns the next command to type, from what became of each replica.
-        are_said: As for ``finish``.
-        are_overrides_said: Whether a plan that rests on an override says how it is done.
-    """
-    ran = ran_of(arguments, streams, arguments.title, request)
-    items = ran.result.items
-    override = said_of_override(arguments, is_planned=is_planned(items)) if are_overrides_said else ()
-    result = ran.result
+    """Show what the use case of a command would do, or with ``--apply`` do it; arguments as of ``command.Change``."""
+    spec = spec_of(arguments.title)
+    ran = ran_of(arguments, streams, spec.name, spec.request(**filled(arguments, arguments.options)))
+    result, rows = ran.result, ran.result.items
+    override = said_of_override(arguments, is_planned=is_planned(rows)) if are_overrides_said else ()
+    decide = after_change if next_of is None else next_of
+    following = decide(rows, is_applied=arguments.apply, has_override=has_override(arguments))
     return finish(
         arguments,
         streams,
-        items,
+        result,
         ran.problems,
-        next_line(items),
+        (*ran.lines, *override, f"next: {next_line(arguments, following, again)}"),
         status=ran.exit,
-        result=lambda **_: result,
-        lines=(*ran.lines, *override),
         are_said=are_said,
     )
+
+
+def finish(
+    arguments: argparse.Namespace,
+    streams: Streams,
+    result: ItemsResult,
+    problems: Sequence[Problem],
+    lines: Sequence[str],
+    *,
+    status: Exit | None = None,
+    are_said: bool = False,
+) -> Exit:
+    """Print what became of every replica, and what to type next; return the exit status.
+
+    Args:
+        arguments: Of the command.
+        streams: Where to print.
+        result: What became of each replica, in order.
+        problems: Problems besides those of the replicas.
+        lines: Lines for people below the table; the last is the next command.
+        status: The exit status; ``None``: it follows from replicas and problems.
+        are_said: Whether the details of what is done were printed already; the table then leaves them out.
+    """
+    rows = result.items
+    status = status_of(rows, problems) if status is None else status
+    listed = list(dict.fromkeys([*problems, *(row.problem for row in rows if row.problem is not None)]))
+    shown = [replace(row, detail="") if are_said and row.state == ItemState.DONE else row for row in rows]
+    tables = [Table(ITEM_COLUMNS, shown, is_sparse=True)] if rows else []
+    return answer(arguments, streams, result, listed, (*tables, *lines), status=status)
 
 
 def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: Asked) -> Ran:
@@ -65,7 +100,7 @@ def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: 
     ran = _run_there(arguments, spec, request, reporter)
     if ran is None:
         with spec.opening(request_of(arguments), changes=arguments.apply) as broker:
-            ran = run(spec, broker, request, is_applied=arguments.apply, reporter=reporter)
+            ran = use_cases.run(spec, broker, request, is_applied=arguments.apply, reporter=reporter)
     return ran
 
 
@@ -78,6 +113,7 @@ def require_no_daemon(arguments: argparse.Namespace) -> None:
 
 
 def _socket_of(arguments: argparse.Namespace) -> str | None:
+    """Return the socket of the daemon that has this broker open; ``None``: there is none."""
     if arguments.config is None and not os.path.isdir("/etc/logdird"):  # noqa: PTH112
         return None
     from logdir.daemon.socket.find import socket_of

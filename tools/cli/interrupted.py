@@ -11,8 +11,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from logdir.errors import LogDirError, Problem
-from logdir.service.layout_status import BrokerStart, status
+from logdir.errors import Problem
+from logdir.service.layout_status import start_sentence
 from logdir.text import quoted
 from tools.cli.arguments import Exit, Streams, failed, say
 from tools.cli.broker import argv_of, request_of
@@ -48,21 +48,13 @@ def tell(arguments: argparse.Namespace | None, argv: Sequence[str], streams: Str
 
 def _how_it_is(arguments: argparse.Namespace) -> str:
     if arguments.title.startswith("layout "):
-        return f"{_STAYS}; {_layout_now(arguments)}"
+        return f"{_STAYS}; {start_sentence(request_of(arguments))}"
     if arguments.title == "staged purge":
         begun = (
             "what lies there as .purging can no longer be restored, and the next logdirctl staged purge goes on with it"
         )
         return f"{_STAYS}; {begun}; the rest is as it was"
     return f"{_STAYS}; {_GOES_ON}; the rest is as it was"
-
-
-def _layout_now(arguments: argparse.Namespace) -> str:
-    """Return a sentence on whether a broker can start on the log dirs as they are now."""
-    try:
-        return status(request_of(arguments)).start.sentence
-    except LogDirError:
-        return BrokerStart.UNKNOWN.sentence
 
 
 def _next(arguments: argparse.Namespace | None, argv: Sequence[str], *, changes: bool) -> str:

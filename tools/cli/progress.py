@@ -1,6 +1,6 @@
 """Progress of a use case on a terminal, and its warnings.
 
-Not here: the outcome (``report``).
+Not here: the outcome (``change``, ``arguments``).
 
 Spec: design §5 "A use case".
 """

@@ -53,10 +53,6 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": Formatter, "allow_abbrev": False, **settings})
         self._typed: list[str] = []
 
-    def add_flag(self, name: str, text: str) -> None:
-        """Add an option without a value, and its line of help."""
-        self.add_argument(name, action="store_true", help=text)
-
     def error(self, message: str) -> NoReturn:
         """Turn a message of ``argparse`` into an error.
 

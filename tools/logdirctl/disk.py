@@ -9,32 +9,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from logdir.daemon.release import RELEASE, ReleaseRequest
 from logdir.daemon.socket import client
 from logdir.daemon.socket.client import DaemonUnreachableError
 from logdir.service.report.result import ItemsResult
-from logdir.text import quoted
-from tools.cli.arguments import Exit, Streams, answered, put
-from tools.logdirctl.status import add_where, socket_of
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``disk`` and its command to the parser."""
-    group = commands.add_parser("disk", description="One disk of a broker beside its running logdird.")
-    parser = group.add_subparsers(dest="disk_command", metavar="COMMAND", required=True).add_parser(
-        "release",
-        help="let logdird let go a disk, so that it can be unmounted while the others go on",
-        description="Let logdird let go a disk, so that it can be unmounted while the others go on. It is taken back "
-        "when logdird reads its configuration again (SIGHUP) or is started again.",
-        epilog="exit status: 0 done, 1 its worker process hangs, 2 usage or configuration, 4 refused",
-    )
-    parser.add_argument("log_dir", metavar="DIR", help="the log dir on the disk, as log.dirs names it")
-    add_where(parser)
-    parser.add_flag("--apply", "do it; without --apply the plan is only printed")
-    parser.add_flag("--json", "one JSON object on standard output")
-    parser.set_defaults(run=act, title=RELEASE.name)
+from tools.cli.arguments import Streams, answer
+from tools.cli.broker import JSON
+from tools.cli.command import Command, Group
+from tools.cli.option import Flag, Option, typed
+from tools.logdirctl.status import DAEMON, socket_of
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -45,13 +29,29 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     except DaemonUnreachableError as error:
         if not isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
             raise  # It may run: this process cannot ask it.
-        if not answered(arguments, streams, Exit.DONE, (), ItemsResult(applied=arguments.apply, items=())):
-            put(streams, f"no logdird answers at {path}: nothing of it has {log_dir} open")
-        return Exit.DONE
-    if answered(arguments, streams, ran.exit, ran.problems, ran.result):
-        return ran.exit
-    put(streams, *(f"{item.log_dir}: {item.state.value}: {item.detail}" for item in ran.result.items))
-    where = f"--config {quoted(arguments.config)}" if arguments.config else f"--socket {quoted(arguments.socket)}"
-    words = "status" if arguments.apply else f"disk release {quoted(arguments.log_dir)}"
-    put(streams, f"next: logdirctl {words} {where}{'' if arguments.apply else ' --apply'}")
-    return ran.exit
+        nothing = f"no logdird answers at {path}: nothing of it has {log_dir} open"
+        return answer(arguments, streams, ItemsResult(applied=arguments.apply, items=()), (), (nothing,))
+    lines = [f"{item.log_dir}: {item.state.value}: {item.detail}" for item in ran.result.items]
+    following = f"disk release {typed(arguments, _DIR, *DAEMON)} --apply"
+    if arguments.apply:
+        following = f"status {typed(arguments, *DAEMON)}"
+    shown = (*lines, f"next: logdirctl {following}")
+    return answer(arguments, streams, ran.result, ran.problems, shown, status=ran.exit)
+
+
+_DIR = Option("log_dir", "the log dir on the disk, as log.dirs names it", "DIR")
+COMMAND = Group(
+    title="disk",
+    description="One disk of a broker beside its running logdird.",
+    commands=(
+        Command(
+            title=RELEASE.name,
+            run=act,
+            help="let logdird let go a disk, so that it can be unmounted while the others go on",
+            description="Let logdird let go a disk, so that it can be unmounted while the others go on. It is taken "
+            "back when logdird reads its configuration again (SIGHUP) or is started again.",
+            ends="0 done, 1 its worker process hangs, 2 usage or configuration, 4 refused",
+            options=(_DIR, *DAEMON, Flag("--apply", "do it; without --apply the plan is only printed"), JSON),
+        ),
+    ),
+)

@@ -9,28 +9,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from logdir.service.explain import explain
 from logdir.service.report.json_text import envelope
 from tools.cli import render
 from tools.cli.arguments import Exit, Streams
+from tools.cli.broker import JSON
+from tools.cli.command import Command
+from tools.cli.option import Option
 
 PAGE = Path(__file__).with_name("errors.md")
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = commands.add_parser(
-        "explain",
-        description="Say what the first word of an error or a finding means, and what to do about it.",
-        epilog="exit status: 0 done, 2 no such slug",
-    )
-    parser.add_argument(
-        "slug", metavar="SLUG", nargs="?", help="such as start-block-partial; without one every slug is listed"
-    )
-    parser.add_flag("--json", "one JSON object on standard output")
-    parser.set_defaults(run=act, title="explain")
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -43,16 +31,22 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.json:
         streams.out.write(envelope("explain", Exit.DONE, (), found))
         return Exit.DONE
-    section = ""
-    for entry in found.entries:
-        if arguments.slug is not None:
-            fix = f"what to do: {entry.fix}\n" if entry.fix else ""
-            for line in (f"{entry.slug} ({entry.section})\n", f"means: {entry.means}\n", fix):
-                render.wrapped(streams.out, line)
-            continue
-        if entry.section != section:
-            section = entry.section
-            streams.out.write(f"{section}\n")
-        streams.out.write(f"  {entry.slug}\n")
+    if arguments.slug is None:
+        streams.out.writelines(f"{line}\n" for line in found.listing)
+    else:
+        for text in found.paragraphs:
+            render.wrapped(streams.out, f"{text}\n")
     streams.out.write(f"next: logdirctl explain {found.following}".rstrip() + "\n")
     return Exit.DONE
+
+
+COMMAND = Command(
+    title="explain",
+    run=act,
+    description="Say what the first word of an error or a finding means, and what to do about it.",
+    ends="0 done, 2 no such slug",
+    options=(
+        Option("slug", "such as start-block-partial; without one every slug is listed", "SLUG", nargs="?"),
+        JSON,
+    ),
+)

@@ -9,41 +9,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logdir.service.report.json_text import envelope
+from logdir.service.report.table import Column, Table
 from logdir.text import quoted
-from tools.cli.arguments import Exit, Streams, answered, put, say
-from tools.cli.columns import Column, table
+from tools.cli.arguments import Exit, Streams, answer, say
+from tools.cli.broker import JSON
+from tools.cli.command import Command, Group
+from tools.cli.option import Flag, Option
 from tools.cli.progress import Stages
 
 if TYPE_CHECKING:
     from migrate.use_case import SessionRequest
-
-
-def add_parser(commands: Any) -> None:
-    """Add the command to the parser."""
-    fleet = commands.add_parser(
-        "fleet",
-        description="Work over many brokers, on Spark.",
-    )
-    verbs = fleet.add_subparsers(dest="verb", metavar="VERB", required=True)
-    scan = verbs.add_parser("scan", help="read every disk and inventory of a fleet into one snapshot")
-    scan.add_argument("fleet", metavar="FLEET", help="the fleet file (YAML)")
-    scan.add_argument("-o", "--output", metavar="SNAPSHOT", required=True, help="a directory that does not exist")
-    plan = verbs.add_parser("plan", help="find every conflict and plan the migration to topic-id directories")
-    plan.add_argument("fleet", metavar="FLEET|SNAPSHOT", help="the fleet file, or a snapshot of fleet scan")
-    plan.add_argument("-o", "--output", metavar="DIR", required=True, help="a directory that does not exist")
-    plan.add_argument("--ids", metavar="FORMER", help="the directory of a former plan, whose minted ids are kept")
-    report = verbs.add_parser("report", help="draw the page of a plan again")
-    report.add_argument("plan", metavar="DIR", help="a plan directory")
-    report.add_argument("-o", "--output", metavar="FILE", help="the page's file (else report.html in the plan)")
-    for verb, parser, act in (("scan", scan, act_scan), ("plan", plan, act_plan), ("report", report, act_report)):
-        parser.add_flag("--json", "one JSON object on standard output")
-        parser.set_defaults(run=act, title=f"fleet {verb}")
-    for parser in (scan, plan):
-        parser.add_argument("--master", metavar="URL", help="Spark master (else local, all cores)")
-        parser.add_flag("--shared-paths", "every machine of the cluster sees the same paths")
 
 
 def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -52,11 +30,9 @@ def act_scan(arguments: argparse.Namespace, streams: Streams) -> int:
 
     with Stages(streams) as stages:
         found = use_case.scan(_command(arguments), _request(arguments), stages.begin)
-    if not answered(arguments, streams, Exit.DONE, (), found):
-        output = found.output
-        put(streams, f"wrote {output}: {found.summary}")
-        put(streams, f"next: logdirctl fleet plan {quoted(output)} -o {quoted(f'{output}-plan')}")
-    return Exit.DONE
+    following = f"logdirctl fleet plan {quoted(found.output)} -o {quoted(f'{found.output}-plan')}"
+    shown = f"wrote {found.output}: {found.summary}", f"next: {following}"
+    return answer(arguments, streams, found, (), shown)
 
 
 def act_plan(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -70,13 +46,10 @@ def act_plan(arguments: argparse.Namespace, streams: Streams) -> int:
     if arguments.json:
         streams.out.write(envelope(arguments.title, Exit.DONE, found.warnings, found))
         return Exit.DONE
-    put(streams, *found.counts)
-    if found.conflicts:
-        put(streams, "")
-        table(streams.out, _CONFLICTS, found.conflicts)
+    conflicts = ("", Table(_CONFLICTS, found.conflicts)) if found.conflicts else ()
     page = quoted(str(Path(found.output) / "report.html"))
-    put(streams, *found.notes, "", f"wrote {found.output}", f"next: open {page} in a browser")
-    return Exit.DONE
+    shown = (*found.counts, *conflicts, *found.notes, "", f"wrote {found.output}", f"next: open {page} in a browser")
+    return answer(arguments, streams, found, (), shown)
 
 
 def act_report(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -85,9 +58,7 @@ def act_report(arguments: argparse.Namespace, streams: Streams) -> int:
 
     output = None if arguments.output is None else Path(arguments.output)
     found = use_case.report(_command(arguments), Path(arguments.plan), output)
-    if not answered(arguments, streams, Exit.DONE, (), found):
-        put(streams, f"wrote {found.output}", "next: open it in a browser")
-    return Exit.DONE
+    return answer(arguments, streams, found, (), (f"wrote {found.output}", "next: open it in a browser"))
 
 
 def _command(arguments: argparse.Namespace) -> str:
@@ -110,4 +81,38 @@ def _request(arguments: argparse.Namespace) -> SessionRequest:
 _CONFLICTS: tuple[Column[tuple[str, int]], ...] = (
     Column("conflict", lambda one: one[0]),
     Column("units", lambda one: one[1], is_number=True),
+)
+_NEW = "a directory that does not exist"
+_SPARK = (
+    JSON,
+    Option("--master", "Spark master (else local, all cores)", "URL"),
+    Flag("--shared-paths", "every machine of the cluster sees the same paths"),
+)
+_SCAN = (
+    Option("fleet", "the fleet file (YAML)", "FLEET"),
+    Option("-o --output", _NEW, "SNAPSHOT", required=True),
+    *_SPARK,
+)
+_PLAN = (
+    Option("fleet", "the fleet file, or a snapshot of fleet scan", "FLEET|SNAPSHOT"),
+    Option("-o --output", _NEW, "DIR", required=True),
+    Option("--ids", "the directory of a former plan, whose minted ids are kept", "FORMER"),
+    *_SPARK,
+)
+_REPORT = (
+    Option("plan", "a plan directory", "DIR"),
+    Option("-o --output", "the page's file (else report.html in the plan)", "FILE"),
+    JSON,
+)
+_SCANS = "read every disk and inventory of a fleet into one snapshot"
+_PLANS = "find every conflict and plan the migration to topic-id directories"
+COMMAND = Group(
+    title="fleet",
+    description="Work over many brokers, on Spark.",
+    metavar="VERB",
+    commands=(
+        Command(title="fleet scan", run=act_scan, help=_SCANS, options=_SCAN),
+        Command(title="fleet plan", run=act_plan, help=_PLANS, options=_PLAN),
+        Command(title="fleet report", run=act_report, help="draw the page of a plan again", options=_REPORT),
+    ),
 )

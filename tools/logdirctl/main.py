@@ -28,10 +28,10 @@ class _Top(Parser):
 def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return a parser with these commands only; imports the module of each."""
     parser = _Top(prog="logdirctl")
-    parser.add_flag("--version", "print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in names:
-        import_module(f"tools.logdirctl.{name}").add_parser(commands)
+        import_module(f"tools.logdirctl.{name}").COMMAND.add(commands)
     return parser
 
 

@@ -10,69 +10,26 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import partial
 
-from logdir.errors import Problem
 from logdir.metadata.dump import RELEASES, form_of
 from logdir.metadata.nodes import escaped
 from logdir.paths import METADATA_DIR
 from logdir.service.metadata import MetadataRequest, MetadataSession, session
-from logdir.service.metadata_dump import FileDump, MetadataDumpRequest, files_to_dump
-from logdir.service.report.exit_status import Exit, exit_for
+from logdir.service.metadata_dump import MetadataDumpRequest, files_to_dump
 from logdir.service.report.json_text import envelope_as_it_comes
-from logdir.service.report.metadata_json import answers, dumped, how_far, listed, there
-from logdir.text import printable, quoted
-from tools.cli.arguments import Streams, put, say, tell
-from tools.cli.broker import add_disk_timeout, timeout_ms, timeout_words
+from logdir.service.report.metadata_json import End, answers, dumped, end_of, end_of_dump, how_far, listed, there
+from logdir.text import printable
+from tools.cli.arguments import Exit, Streams, put, say, tell
+from tools.cli.broker import JSON, disk_timeout, timeout_ms
+from tools.cli.command import Command, Group
+from tools.cli.option import Flag, OneOf, Option, typed
 from tools.logdirctl.metadata_shell import talk
 
-_End = tuple[Exit, Sequence[Problem]]
-"""The exit status of a command, and its problems."""
-_STATUS = "exit status: 0 done, 1 problems found, 2 usage or configuration, 4 refused"
+_ENDS = "0 done, 1 problems found, 2 usage or configuration, 4 refused"
 _PLACES = ("server_properties", "log_dirs", "directory", "snapshot")
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``metadata`` and its commands to the parser."""
-    group = commands.add_parser(
-        "metadata",
-        description="Browse or dump the local metadata log of a KRaft node. Reads only, beside a running broker too.",
-    )
-    below = group.add_subparsers(dest="metadata_command", metavar="COMMAND", required=True)
-    for name, text, description in (
-        ("ls", "list nodes of the metadata tree", "List what is in directories of the metadata tree."),
-        ("cat", "show values of the metadata tree", "Show the values of leaves of the metadata tree."),
-        ("find", "list nodes and all below them", "List nodes of the metadata tree and all that is below them."),
-    ):
-        parser = _command(below, name, text, f"{description} Paths may be patterns: *, ?, [a-z], {{a,b}}.")
-        number = "+" if name == "cat" else "*"
-        parser.add_argument("path", metavar="PATH", nargs=number, help="a path; the root if there is none")
-        _add_place(parser)
-        parser.set_defaults(run=_browse, title=f"metadata {name}", lister=name)
-    shell = _command(below, "shell", "walk the metadata tree", "Walk the metadata tree by typing, or by a pipe.")
-    _add_place(shell)
-    shell.set_defaults(run=act_shell, title="metadata shell")
-    dump = _command(
-        below,
-        "dump",
-        "print every record, as kafka-dump-log does",
-        "Print batches and records as kafka-dump-log --cluster-metadata-decoder does: of the files named, or of the "
-        "newest snapshot and the log of a broker.",
-    )
-    dump.add_argument("file", metavar="FILE", nargs="*", help="a segment (.log) or a snapshot (.checkpoint)")
-    _add_place(dump, is_required=False)
-    dump.add_flag("--skip-record-metadata", "print records without their offsets and sizes")
-    dump.add_argument(
-        "--stock",
-        type=_release,
-        default=RELEASES[-1],
-        metavar="VERSION",
-        help=f"print as that release does, {RELEASES[0]} to {RELEASES[-1]}, with or without its patch number "
-        "(default %(default)s)",
-    )
-    dump.set_defaults(run=act_dump, title="metadata dump")
 
 
 def _release(text: str) -> str:
@@ -81,55 +38,31 @@ def _release(text: str) -> str:
     return text
 
 
-def _command(below: Any, name: str, text: str, description: str) -> Any:
-    parser = below.add_parser(name, help=text, description=description, epilog=_STATUS)
-    parser.add_flag("--json", "one JSON object on standard output")
-    return parser
-
-
-def _add_place(parser: Any, *, is_required: bool = True) -> None:
-    """Add the options that name the metadata; ``is_required``: one must be typed, and ``--snapshot`` is one of them."""
-    place = parser.add_mutually_exclusive_group(required=is_required)
-    place.add_argument(
-        "--server-properties", metavar="FILE", help="the broker's configuration; metadata.log.dir is read there"
-    )
-    place.add_argument("--log-dirs", metavar="A,B", help="the log dirs themselves, separated by commas")
-    place.add_argument("--directory", metavar="DIR", help=f"the directory {METADATA_DIR} itself")
-    add_disk_timeout(parser, "it is SUSPECT")
-    if is_required:
-        place.add_argument("--snapshot", metavar="FILE", help="one snapshot, or the segment that begins at offset 0")
-
-
-def _place_of(arguments: argparse.Namespace) -> tuple[MetadataRequest | None, str]:
-    """Return where the metadata lies, ``None`` if no option names it, and that option for the next command to type."""
-    for name in _PLACES:
-        value = getattr(arguments, name, None)
-        if value is not None:
-            place = MetadataRequest(**{name: value}, disk_timeout_ms=timeout_ms(arguments))
-            return place, f"--{name.replace('_', '-')} {quoted(value)}{timeout_words(arguments)}"
-    return None, ""
+def _place_of(arguments: argparse.Namespace) -> MetadataRequest | None:
+    """Return where the metadata lies; ``None`` if no option names it."""
+    named = {name: value for name in _PLACES if (value := getattr(arguments, name, None)) is not None}
+    return MetadataRequest(**named, disk_timeout_ms=timeout_ms(arguments)) if named else None
 
 
 def _session(arguments: argparse.Namespace) -> AbstractContextManager[MetadataSession]:
-    place, _ = _place_of(arguments)
-    return session(place or MetadataRequest())
+    return session(_place_of(arguments) or MetadataRequest())
 
 
-def _browse(arguments: argparse.Namespace, streams: Streams) -> int:
+def _browse(lister: str, arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``ls``, ``cat`` or ``find``; return the exit status."""
     with _session(arguments) as found:
         problems = list(found.problems)
         if arguments.json:
-            items = there(found.nodes(arguments.lister, arguments.path), problems)
-            return _put_json(arguments, streams, listed(found.log, items), lambda: _end(problems))
-        for line in there(found.lines(arguments.lister, arguments.path), problems):
+            items = there(found.nodes(lister, arguments.path), problems)
+            return _put_json(arguments, streams, listed(found.log, items), lambda: end_of(problems))
+        for line in there(found.lines(lister, arguments.path), problems):
             streams.out.write(f"{line}\n")
         streams.out.flush()
         say(streams, how_far(found.log))
         tell(arguments.title, problems, streams)
-        following = "cat PATH" if arguments.lister != "cat" else "shell"
-        say(streams, printable(f"next: logdirctl metadata {following} {_place_of(arguments)[1]}"))
-        return _end(problems)[0]
+        words = typed(arguments, *_NAMED, _SNAPSHOT, _TIMEOUT)
+        say(streams, printable(f"next: logdirctl metadata {'shell' if lister == 'cat' else 'cat PATH'} {words}"))
+        return end_of(problems)[0]
 
 
 def act_shell(arguments: argparse.Namespace, streams: Streams) -> int:
@@ -141,7 +74,7 @@ def act_shell(arguments: argparse.Namespace, streams: Streams) -> int:
         problems = list(found.problems)
         if arguments.json:
             lines = listed(found.log, answers(found, iter(source.readline, ""), problems))
-            return _put_json(arguments, streams, lines, lambda: _end(problems))
+            return _put_json(arguments, streams, lines, lambda: end_of(problems))
         is_typed = source.isatty()
         if is_typed:
             say(streams, how_far(found.log))
@@ -155,14 +88,14 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``metadata dump``: print record batches and records; return the exit status."""
     request = MetadataDumpRequest(
         files=tuple(arguments.file),
-        place=_place_of(arguments)[0],
+        place=_place_of(arguments),
         release=arguments.stock,
         is_record_metadata_skipped=arguments.skip_record_metadata,
         disk_timeout_ms=timeout_ms(arguments),
     )
     with files_to_dump(request) as files:
         if arguments.json:
-            return _put_json(arguments, streams, dumped(files), lambda: _end_of(files))
+            return _put_json(arguments, streams, dumped(files), lambda: end_of_dump(files))
         is_shown = streams.out.isatty()
         for one in files:
             put(streams, f"Dumping {one.name}")
@@ -171,22 +104,78 @@ def act_dump(arguments: argparse.Namespace, streams: Streams) -> int:
             if one.end.gaps:
                 say(streams, "\n".join((f"Non-consecutive offsets in {printable(one.name)}", *one.end.first_gaps)))
         streams.out.flush()
-        status, problems = _end_of(files)
+        status, problems = end_of_dump(files)
         tell(arguments.title, problems, streams)
         return status
 
 
-def _put_json(arguments: argparse.Namespace, streams: Streams, result: Iterable[str], end: Callable[[], _End]) -> Exit:
+def _put_json(arguments: argparse.Namespace, streams: Streams, result: Iterable[str], end: Callable[[], End]) -> Exit:
     """Write the JSON envelope piece by piece; ``end``, called after the last piece, returns status and problems."""
     streams.out.writelines(envelope_as_it_comes(arguments.title, result, end))
     return end()[0]
 
 
-def _end(problems: Sequence[Problem]) -> _End:
-    return (Exit.PROBLEMS if problems else Exit.DONE), problems
+def _named_by(one_of: OneOf) -> tuple[Option, ...]:
+    properties = "the broker's configuration; metadata.log.dir is read there"
+    return (
+        Option("--server-properties", properties, "FILE", one_of=one_of),
+        Option("--log-dirs", "the log dirs themselves, separated by commas", "A,B", one_of=one_of),
+        Option("--directory", f"the directory {METADATA_DIR} itself", "DIR", one_of=one_of),
+    )
 
 
-def _end_of(files: Sequence[FileDump]) -> _End:
-    problems = tuple(problem for one in files for problem in one.end.problems)
-    errors = [exit_for(one.end.error) for one in files if one.end.error is not None]
-    return max(errors, default=_end(problems)[0]), problems
+_PLACE = OneOf("the metadata")
+_NAMED, _TIMEOUT = _named_by(_PLACE), disk_timeout("it is SUSPECT")
+_SNAPSHOT = Option("--snapshot", "one snapshot, or the segment that begins at offset 0", "FILE", one_of=_PLACE)
+
+
+def _browser(name: str, text: str, description: str) -> Command:
+    path = Option("path", "a path; the root if there is none", "PATH", nargs="+" if name == "cat" else "*")
+    return Command(
+        title=f"metadata {name}",
+        run=partial(_browse, name),
+        help=text,
+        description=f"{description} Paths may be patterns: *, ?, [a-z], {{a,b}}.",
+        ends=_ENDS,
+        options=(JSON, path, *_NAMED, _TIMEOUT, _SNAPSHOT),
+    )
+
+
+_STOCK = f"{RELEASES[0]} to {RELEASES[-1]}, with or without its patch number (default %(default)s)"
+COMMAND = Group(
+    title="metadata",
+    description="Browse or dump the local metadata log of a KRaft node. Reads only, beside a running broker too.",
+    commands=(
+        _browser("ls", "list nodes of the metadata tree", "List what is in directories of the metadata tree."),
+        _browser("cat", "show values of the metadata tree", "Show the values of leaves of the metadata tree."),
+        _browser(
+            "find", "list nodes and all below them", "List nodes of the metadata tree and all that is below them."
+        ),
+        Command(
+            title="metadata shell",
+            run=act_shell,
+            help="walk the metadata tree",
+            description="Walk the metadata tree by typing, or by a pipe.",
+            ends=_ENDS,
+            options=(JSON, *_NAMED, _TIMEOUT, _SNAPSHOT),
+        ),
+        Command(
+            title="metadata dump",
+            run=act_dump,
+            help="print every record, as kafka-dump-log does",
+            description="Print batches and records as kafka-dump-log --cluster-metadata-decoder does: of the files "
+            "named, or of the newest snapshot and the log of a broker.",
+            ends=_ENDS,
+            options=(
+                JSON,
+                Option("file", "a segment (.log) or a snapshot (.checkpoint)", "FILE", nargs="*"),
+                *_named_by(OneOf("the metadata", is_required=False)),
+                _TIMEOUT,
+                Flag("--skip-record-metadata", "print records without their offsets and sizes"),
+                Option(
+                    "--stock", f"print as that release does, {_STOCK}", "VERSION", type=_release, default=RELEASES[-1]
+                ),
+            ),
+        ),
+    ),
+)

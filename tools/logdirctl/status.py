@@ -9,34 +9,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 from logdir.daemon.config import read_config
 from logdir.daemon.socket import client
-from logdir.daemon.status import LogDirStatus, StatusResult
-from logdir.text import quoted, size, utc
-from tools.cli.arguments import Exit, Streams, answered, put
-from tools.cli.columns import Column, table
-
-
-def add_parser(commands: Any) -> None:
-    """Add ``status`` to the parser."""
-    parser = commands.add_parser(
-        "status",
-        description="Show the daemon of one broker: its log dirs, the undo window, what waits for an operator.",
-        epilog="exit status: 0 done, 1 something waits for an operator, 2 usage or configuration, 4 no daemon answers",
-    )
-    add_where(parser)
-    parser.add_flag("--watch", "again every two seconds, until Ctrl-C")
-    parser.add_flag("--json", "one JSON object on standard output")
-    parser.set_defaults(run=act, title="status")
-
-
-def add_where(parser: Any) -> None:
-    """Add ``--config`` and ``--socket``, of which one names a daemon."""
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--config", metavar="FILE", help="the configuration of the daemon, as /etc/logdird/NAME.yaml")
-    where.add_argument("--socket", metavar="PATH", help="its control socket")
+from logdir.daemon.status import COLUMNS, StatusResult
+from logdir.service.report.table import Table
+from logdir.text import utc
+from tools.cli.arguments import Exit, Streams, answer
+from tools.cli.broker import JSON
+from tools.cli.command import Command
+from tools.cli.option import Flag, OneOf, Option, typed
 
 
 def socket_of(arguments: argparse.Namespace) -> str:
@@ -54,30 +36,29 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _show(arguments: argparse.Namespace, streams: Streams, found: StatusResult) -> Exit:
-    status = Exit.PROBLEMS if found.waiting else Exit.DONE
-    if answered(arguments, streams, status, found.waiting, found):
-        return status
-    runs = {True: "runs", False: "is stopped", None: "is not known to run"}[found.broker_runs]
-    head = (
-        f"{found.name}: {found.state} since {utc(found.since_ms)}; node {found.node_id} of cluster {found.cluster_id}"
+    shown = (
+        *found.summary,
+        Table(COLUMNS, found.log_dirs),
+        *(f"{utc(event.at_ms)} {event.event} {event.detail}" for event in found.events[-5:]),
+        *((f"next: logdirctl staged ls {typed(arguments, *DAEMON)}",) if arguments.config else ()),
     )
-    done = f"captured {found.captured}, missed {found.missed}, purged {found.purged}; {found.queued} requests wait"
-    put(streams, f"{head}; its broker {runs}", f"{done}; next purge {utc(found.next_due_ms)}")
-    table(streams.out, _COLUMNS, found.log_dirs)
-    for event in found.events[-5:]:
-        put(streams, f"{utc(event.at_ms)} {event.event} {event.detail}")
-    if arguments.config:
-        put(streams, f"next: logdirctl staged ls --config {quoted(arguments.config)}")
-    return status
+    return answer(arguments, streams, found, found.waiting, shown)
 
 
-_COLUMNS: tuple[Column[LogDirStatus], ...] = (
-    Column("log dir", "log_dir"),
-    Column("state", "state"),
-    Column("free", lambda one: size(one.free_bytes), is_number=True),
-    Column("undo", lambda one: "off: below floor" if one.is_undo_off else "on"),
-    Column("staged", "staged", is_number=True),
-    Column("bytes", lambda one: size(one.staged_bytes), is_number=True),
-    Column("held", "held", is_number=True),
-    Column("next purge (UTC)", lambda one: utc(one.next_due_ms)),
+_WHERE = OneOf("the daemon")
+DAEMON = (
+    Option("--config", "the configuration of the daemon, as /etc/logdird/NAME.yaml", "FILE", one_of=_WHERE),
+    Option("--socket", "its control socket", "PATH", one_of=_WHERE),
+)
+"""What names a daemon."""
+COMMAND = Command(
+    title="status",
+    run=act,
+    description="Show the daemon of one broker: its log dirs, the undo window, what waits for an operator.",
+    ends="0 done, 1 something waits for an operator, 2 usage or configuration, 4 no daemon answers",
+    options=(
+        *DAEMON,
+        Flag("--watch", "again every two seconds, until Ctrl-C"),
+        JSON,
+    ),
 )

@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 
 from logdir.clock import Instant
 from logdir.errors import Problem
+from logdir.formats.duration import Duration
 from logdir.formats.own.heartbeat_file import MAX_BOOTS, Boot, Heartbeat, Steady
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 
@@ -92,6 +93,21 @@ def check_delay(delay_ms: int, setting: str = SETTING) -> Problem | None:
             f"milliseconds? that is less than 87 s; if {delay_ms} seconds are meant, set {seconds}",
         )
     return None
+
+
+def check_typed_delay(given: Duration, setting: str) -> Problem | None:
+    """Return the problem of a delay as an operator typed it: negative, or without a unit and maybe meant in seconds.
+
+    Args:
+        given: The delay; one with a unit is never taken for seconds.
+        setting: What it was typed for.
+    """
+    problem = check_delay(given.ms, setting)
+    if problem is None or given.ms not in LOOKS_LIKE_SECONDS:
+        return problem
+    return (
+        None if given.has_unit else problem._replace(fix=f"milliseconds? type the unit: {given.ms}ms, or {given.ms}s")
+    )
 
 
 def check_policy(policy: DelayPolicy) -> tuple[Problem, ...]:

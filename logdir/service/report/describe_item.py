@@ -6,11 +6,14 @@ Spec: docs/json.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from logdir.cluster.image import NO_LEADER, Partition
 from logdir.decide.describe import Described, State
 from logdir.formats.own.inventory import Kind
 from logdir.replica_ref import ReplicaRef
+from logdir.service.report.table import Column
+from logdir.text import size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,3 +74,22 @@ class DescribedItem:
             tiered=row.is_tiered,
             cluster=None if row.in_image is None else ClusterItem.of(row.in_image),
         )
+
+
+COLUMNS: Final[tuple[Column[DescribedItem], ...]] = (
+    Column("topic", lambda one: one.ref.topic or "?"),
+    Column("p", "ref.partition", is_number=True),
+    Column("id", "ref.topic_id"),
+    Column("kind", lambda one: None if one.kind is None else one.kind.value + (", tiered" if one.tiered else "")),
+    Column("state", lambda one: ", ".join((one.state.value, *one.problems))),
+    Column("bytes", lambda one: size(one.log_bytes), is_number=True),
+    Column("disk", "log_dir"),
+    Column("path", "path"),
+)
+"""The table of a description, for people."""
+CLUSTER_COLUMNS: Final[tuple[Column[DescribedItem], ...]] = (
+    Column("leader", lambda one: None if one.cluster is None else one.cluster.leader),
+    Column("replicas", lambda one: None if one.cluster is None else one.cluster.replicas),
+    Column("isr", lambda one: None if one.cluster is None else one.cluster.isr),
+)
+"""Its further columns if the cluster metadata was read."""

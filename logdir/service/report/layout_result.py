@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import assert_never
+from typing import Final, assert_never
 
 from logdir.decide.layout.action import (
     Action,
@@ -30,6 +30,7 @@ from logdir.replica_ref import ReplicaRef
 from logdir.service.batch.layout_phases import LayoutReport
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.result import ItemState
+from logdir.service.report.table import Column
 
 
 class LayoutVerb(Enum):
@@ -72,6 +73,15 @@ class LayoutStep:
     """Number of replicas it moves; ``None`` if it moves none."""
     done: int | None = None
     """Number of replicas moved; ``None`` if nothing was done yet."""
+
+
+STEP_COLUMNS: Final[tuple[Column[LayoutStep], ...]] = (
+    Column("step", "what"),
+    Column("log dir", lambda one: one.log_dir or "all"),
+    Column("replicas", "replicas", is_number=True),
+    Column("done", "done", is_number=True),
+)
+"""The table of the steps, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

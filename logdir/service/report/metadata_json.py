@@ -1,19 +1,34 @@
-"""The results of the ``metadata`` commands as JSON in parts, and a line for people on how far a log was read.
+"""The results of the ``metadata`` commands as JSON in parts, their ends, and how far a log was read, for people.
 
 Spec: docs/json.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from logdir.errors import Problem
 from logdir.metadata.nodes import Line, Missed
 from logdir.service.metadata import MetadataLog, MetadataSession, typed
 from logdir.service.metadata_dump import DumpItem, FileDump
+from logdir.service.report.exit_status import Exit, exit_for
 from logdir.service.report.json_form import to_json
 from logdir.service.report.json_text import compact, joined
 from logdir.text import printable
+
+End = tuple[Exit, Sequence[Problem]]
+"""The exit status of a command, and its problems."""
+
+
+def end_of(problems: Sequence[Problem]) -> End:
+    """Return the end of a command that found these problems."""
+    return (Exit.PROBLEMS if problems else Exit.DONE), problems
+
+
+def end_of_dump(files: Sequence[FileDump]) -> End:
+    """Return the end of a dump of files, all of which were read."""
+    status, problems = end_of(tuple(problem for one in files for problem in one.end.problems))
+    return max((exit_for(one.end.error) for one in files if one.end.error is not None), default=status), problems
 
 
 def listed(log: MetadataLog, items: Iterable[str]) -> Iterator[str]:

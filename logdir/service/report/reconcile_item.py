@@ -6,14 +6,17 @@ Spec: docs/json.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from logdir.decide.reconcile import ReconcilePlan
 from logdir.decide.reconcile_action import Action, GiveId, HoldStaged, StageReplica
 from logdir.errors import Problem
-from logdir.evidence import Evidence
+from logdir.evidence import Evidence, Removed, Unknown
 from logdir.paths import DELETING
 from logdir.replica_ref import ReplicaRef
 from logdir.service.report.result import ItemResult, ItemState
+from logdir.service.report.table import Column
+from logdir.text import utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +90,25 @@ def refused_rows(plan: ReconcilePlan) -> tuple[ReconcileItem, ...]:
         )
         for one in plan.refusals
     )
+
+
+def _evidence_words(evidence: Evidence | None) -> str:
+    if evidence is None or isinstance(evidence, Unknown):
+        return ""
+    proof = evidence.proof.value if isinstance(evidence, Removed) else type(evidence).__name__.lower()
+    return f"{proof}, {utc(evidence.as_of_ms)}"
+
+
+COLUMNS: Final[tuple[Column[ReconcileItem], ...]] = (
+    Column("log dir", "log_dir"),
+    Column("path", "path"),
+    Column("action", lambda one: one.action or ""),
+    Column("state", "state"),
+    Column("reason", lambda one: one.reason or ""),
+    Column("evidence", lambda one: _evidence_words(one.evidence)),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
+    Column("impact", lambda one: one.impact or ""),
+    Column("detail", "remark"),
+    Column("rule", lambda one: one.rule or ""),
+)
+"""The table of the actions and refusals, for people."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Final
 
 from logdir.decide.adopt import Adopt
 from logdir.decide.refusal import Refusal
@@ -18,6 +19,8 @@ from logdir.ids import TopicId
 from logdir.replica_ref import ReplicaRef
 from logdir.service.report.exit_status import Exit
 from logdir.service.report.json_form import KEY
+from logdir.service.report.table import Column
+from logdir.text import utc
 
 
 class ItemState(Enum):
@@ -52,6 +55,22 @@ class ItemResult:
     """A remark for people."""
     problem: Problem | None = None
     """Why it was not done."""
+
+    @property
+    def remark(self) -> str:
+        """For people: the remark; without one the slug of its refusal, whose line is printed before the table."""
+        return self.problem.slug if self.problem is not None and not self.detail else self.detail
+
+
+ITEM_COLUMNS: Final[tuple[Column[ItemResult], ...]] = (
+    Column("log dir", "log_dir"),
+    Column("path", "path"),
+    Column("state", "state"),
+    Column("new path", "new_path"),
+    Column("undo until (UTC)", lambda one: utc(one.undo_until_ms)),
+    Column("detail", "remark"),
+)
+"""The table of replicas, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from examples import demo
+from examples.broker import CLUSTER_IDS, settle
 from tests.builders import log_dir, partition
 from tests.oracle.oracle import answer
 from tests.tools.ctl import ctl, ctl_json
@@ -43,10 +44,10 @@ def fleet_of(folder: Path) -> Path:
     """Unpack the clean clusters below ``folder``, take their inventories; return the fleet file."""
     lines = ["clusters:"]
     for cluster in CLEAN:
-        lines += [f"  - name: {cluster}", f"    cluster_id: {demo.CLUSTER_IDS[cluster]}", "    brokers:"]
+        lines += [f"  - name: {cluster}", f"    cluster_id: {CLUSTER_IDS[cluster]}", "    brokers:"]
         for member in demo.FLEET:
             if member.cluster == cluster:
-                demo._settle(member, folder / member.folder)
+                settle(member, folder / member.folder, demo.FLEET)
                 dirs = ",".join(str(folder / member.folder / name) for name in ("d1", "d2"))
                 into = folder / "inventories" / member.folder
                 assert ctl("inventory", "--log-dirs", dirs, "-o", into).status == Exit.DONE

@@ -239,6 +239,14 @@ def _(folder: Path) -> Words:
     return "staged", "purge", "other", *source, *two.named
 
 
+@of(Why.TOPIC_NOT_REMOVED)
+def _(folder: Path) -> Words:
+    two = Two(folder)
+    source = elsewhere(folder)
+    done(ctl("stage", "other", *source, *two.named, "--apply"))
+    return "staged", "purge", "--topic-removed", "other", *source, *two.named
+
+
 # What the cluster says.
 
 

@@ -119,7 +119,7 @@ STOCK_OPTIONS = {
     "kafka-dump-log": {"--cluster-metadata-decoder"},
     "kafka-log-dirs": {"--describe"},
     "kafka-metadata-quorum": {"--bootstrap-controller", "--status"},
-    "kafka-topics": {"--create", "--describe", "--replica-assignment"},
+    "kafka-topics": {"--command-config", "--create", "--describe", "--replica-assignment"},
     "java": {"--add-modules", "--list-modules"},
     "of other programs in docs/": {"--quiet", "--reference", "--replay", "--mended"},
 }

@@ -41,7 +41,8 @@ def parsed(*options: Option, argv: str = "") -> argparse.Namespace:
 
 
 def test_every_use_case_that_changes_replicas_is_declared() -> None:
-    assert sorted(CHANGES) == sorted(use_cases.NAMES)
+    # These two fill their requests by themselves.
+    assert sorted(CHANGES) == sorted(set(use_cases.NAMES) - {"reconcile", "layout"})
 
 
 @pytest.mark.parametrize("title", CHANGES)

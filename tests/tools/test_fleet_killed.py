@@ -30,6 +30,7 @@ pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'logdird[fleet
 import pyarrow.parquet as pq
 
 from examples import demo
+from examples.broker import CLUSTER_IDS
 from migrate import job, jvm
 from migrate.errors import PlanFormatError, SessionError, SnapshotFormatError
 from migrate.source import snapshot
@@ -65,7 +66,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     top = tmp_path_factory.mktemp("demo")
     demo.build(top)
     lines = ["clusters:"]
-    for cluster, cluster_id in demo.CLUSTER_IDS.items():
+    for cluster, cluster_id in CLUSTER_IDS.items():
         lines += [f"  - name: {cluster}", f"    cluster_id: {cluster_id}", "    brokers:"]
         for member in demo.FLEET:
             if member.cluster != cluster:

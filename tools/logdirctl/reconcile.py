@@ -1,6 +1,6 @@
 """``logdirctl reconcile``: show or do what follows on a broker's disks from the cluster image.
 
-Not here: deciding and doing what follows (``logdir.service.reconcile``, ``batch.reconcile_run``).
+Not here: deciding and doing what follows (``logdir.service.reconcile``, ``batch.reconcile_case``).
 """
 
 from __future__ import annotations

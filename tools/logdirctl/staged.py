@@ -89,10 +89,16 @@ _RESTORE_UNKNOWN = "rename back also what is not known to be still assigned here
 _ADOPT_UNKNOWN = "adopt also where it is not known that the topic still has its id; the staged directory is kept"
 _ASSIGNED_HERE = "also what is still assigned here, if a live replica of it is in the ISR of another broker"
 _RATE = f"how fast disks are freed (default {BYTES_PER_SECOND}); 0: as fast as it goes"
+_GONE = Flag(
+    "--topic-removed",
+    "what belongs to a topic that the metadata shows as removed, before its deadline: to erase records for good",
+    "is_topic_removed",
+)
 _PURGE = (
     Flag("--even-if-assigned", _ASSIGNED_HERE, "overrides", value=_overrides_of),
     Flag("--even-if-last", "also what was staged as the only in-sync replica, or as not known"),
     Flag("--even-if-early", "also what an operator staged, before its deadline"),
+    _GONE,
     Flag("--include-held", "with --even-if-early: also what has no deadline", "includes_held"),
     Option("--bytes-per-second", _RATE, "N", type=int, default=BYTES_PER_SECOND, field="bytes_per_second"),
 )
@@ -144,7 +150,7 @@ COMMAND = Group(
         ),
         Command(
             title="staged purge",
-            run=Change(again=(_DUE, next_argv, named_argv, *_SELECTED), are_said=True),
+            run=Change(again=(_DUE, next_argv, named_argv, *_SELECTED, _GONE), are_said=True),
             help="remove for good what is due",
             description="Remove for good what is staged and whose deadline has passed.",
             ends=CHANGES,

@@ -235,7 +235,9 @@ def _reason(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
 
 def _against_topic(look: PurgeRecheck, log_dir: str, path: str) -> Refusal:
     expected = "committed metadata that shows the removal of its topic"
-    found = "none" if look.blind is None else f"none: {look.blind.path}: {look.blind.mismatch()}"
+    found = "metadata that does not show it"
+    if look.blind is not None:
+        found = f"no such metadata: {look.blind.path}: {look.blind.mismatch()}"
     fix = "start the broker, which continues its metadata log, or name newer metadata with --from; then repeat"
     return refuse(log_dir, path, Why.TOPIC_NOT_REMOVED, expected, found, fix)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from logdir import evidence
 from logdir.decide.image.still_assigned import Assigned
-from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.service.report.staged import WHERE_READ
 from logdir.service.staged_listing import COUNTING, StagedItem, StagedListingRequest, list_staged
@@ -153,9 +152,8 @@ def act_ls(arguments: argparse.Namespace, streams: Streams) -> int:
     line = f"inventory {argv_of(arguments)}"
     if found.is_root_missing:
         line = f"init {argv_of(arguments)}"
-    elif found.restorable is not None:
-        selector = quoted(selector_of(found.restorable))
-        line = f"staged restore {selector} {argv_of(arguments)}{named_words(arguments)}"
+    elif found.to_restore is not None:
+        line = f"staged restore {quoted(found.to_restore)} {argv_of(arguments)}{named_words(arguments)}"
     put(streams, f"next: logdirctl {line}")
     return status
 

@@ -1,4 +1,4 @@
-"""The guide through an adoption: every command in its order, or the reasons why there is no adoption (A16, A17, A33)."""
+"""The guide through an adoption: every command in its order, or the reasons why there is none (A16, A17, A33)."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A batch counts whole or not at all, and so do all batches of a transaction. Unchanged parts are shared with the image
 before, so a short tail costs little however large the image is.
 
-The fold remembers two facts that later records no longer contain: removed topic ids, and partitions removed from this
-node. They prove a removal (attacks A1).
+The fold remembers what later records no longer contain: removed topic ids, and partitions removed from this node, which
+prove a removal (attacks A1); and the partitions of a removed topic that had a replica on this node.
 
 Not here: which records count (``metadata_log``), their bytes (``wire``).
 
@@ -52,6 +52,7 @@ class Fold:
         self._features = dict(image.features)
         self._tiered = set(image.tiered)
         self._removed = dict(image.removed)
+        self._former = dict(image.former)
         self._left = dict(image.left)
         self._own: dict[bytes, dict[int, Partition]] = {}
         """By topic id the partitions that this fold has copied: these mappings may be changed."""
@@ -101,6 +102,7 @@ class Fold:
             features=self._features,
             tiered=frozenset(self._tiered),
             removed=self._removed,
+            former=self._former,
             left=self._left,
             epoch=self._epoch,
             # Whoever reads on later begins here: where a transaction is open what came before it has counted.
@@ -128,6 +130,7 @@ class Fold:
             self._topics[row.topic_id] = Topic(row.name, row.topic_id, partitions)
             self._names[row.name] = row.topic_id
             self._removed.pop(row.topic_id, None)
+            self._former.pop(row.topic_id, None)
         elif isinstance(row, MetadataRecord) and (apply := self._others.get(row.type)) is not None:
             apply(row.fields, timestamp_ms)
 
@@ -226,6 +229,8 @@ class Fold:
             del self._names[topic.name]
             self._tiered.discard(topic.name)
         self._removed[topic_id] = Removed(proof=Proof.METADATA_LOG, as_of_ms=timestamp_ms)
+        if _has_node(topic, self._node):
+            self._former[topic_id] = topic
 
     def _register(self, fields: _Fields, _: int) -> None:
         self._brokers[fields["brokerId"]] = Broker(
@@ -302,6 +307,10 @@ def with_removals_seen(before: Image, after: Image) -> Image:
     removed = {one: seen for one, seen in before.removed.items() if one not in after.topics}
     removed.update((one, gone) for one in before.topics if one not in after.topics)
     node = before.node_id
+    former = {one: topic for one, topic in before.former.items() if one not in after.topics}
+    former.update(
+        (one, topic) for one, topic in before.topics.items() if one not in after.topics and _has_node(topic, node)
+    )
     left = {}
     for key, seen in before.left.items():
         if not _is_wanted(after, key[0], key[1], node):
@@ -316,7 +325,11 @@ def with_removals_seen(before: Image, after: Image) -> Image:
             now = known.partitions.get(partition)
             if now is not None and not now.is_wanted(node):
                 left[topic_id, partition] = gone
-    return replace(after, removed=removed, left=left)
+    return replace(after, removed=removed, former=former, left=left)
+
+
+def _has_node(topic: Topic, node: int) -> bool:
+    return any(one.is_wanted(node) for one in topic.partitions.values())
 
 
 def _is_wanted(image: Image, topic_id: str | bytes, partition: int, node: int) -> bool:

@@ -155,6 +155,8 @@ class Image:
     """Topics with remote storage (attacks A33)."""
     removed: Mapping[bytes, Removed] = field(default_factory=dict)
     """Topic ids whose removal was seen in the metadata."""
+    former: Mapping[bytes, Topic] = field(default_factory=dict)
+    """Removed topics with a replica on this node, as they were before their removal, by id."""
     left: Mapping[tuple[str | bytes, int], Removed] = field(default_factory=dict)
     """Replicas of this node whose removal was seen in the metadata, by id or name, and partition."""
     absence_meaning: AbsenceMeaning = AbsenceMeaning.ABSENT
@@ -191,6 +193,10 @@ class Image:
         """Return the topic of an id; ``None``: the image does not name it. The zero id is no topic's."""
         return self.topics.get(bytes(topic_id))
 
+    def last_of(self, topic_id: TopicId) -> Topic | None:
+        """Return the topic of an id, also after its removal; ``None``: its partitions are not known."""
+        return self.topics.get(bytes(topic_id)) or self.former.get(bytes(topic_id))
+
     def names_node(self) -> bool:
         """Whether the node occurs in the image: registered, or assigned a replica (attacks A29)."""
         node = self.node_id
@@ -209,5 +215,6 @@ def remembering(image: Image, topic_ids: Collection[TopicId]) -> Image:
     return replace(
         image,
         removed={topic_id: seen for topic_id, seen in image.removed.items() if topic_id in ids},
+        former={topic_id: topic for topic_id, topic in image.former.items() if topic_id in ids},
         left={key: seen for key, seen in image.left.items() if key[0] in ids or isinstance(key[0], str)},
     )

@@ -201,6 +201,24 @@ def _decide(
 
     The latter is ``None`` if the new topic has no such replica here: the plan over all brokers gives the reason.
     """
+    refusal = unfit(one, item)
+    marker = item.marker
+    if refusal is not None or marker is None:
+        return refusal or refuse_marker(item.log_dir, f"{DELETING}/{item.name}", item.problem)
+    refusal = _against_twins(known, item, marker, topic) or _against_old_id(request, item)
+    if refusal is not None:
+        return refusal
+    present = _present(request, topic, known, facts, item)
+    return present if isinstance(present, Refusal) else (marker, present)
+
+
+def unfit(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
+    """Return the refusal of a staged replica that no topic can adopt; ``None``: nothing about its files forbids it.
+
+    Args:
+        one: Facts of its log dir.
+        item: The replica.
+    """
     where = item.log_dir, f"{DELETING}/{item.name}"
     if (quarantined := refuse_quarantined(*where, one.quarantined)) is not None:
         return quarantined
@@ -215,19 +233,9 @@ def _decide(
     if item.is_partial:
         fix = "logdirctl staged export copies it"
         return refuse(item.log_dir, item.path, Why.PARTIAL_CAPTURE, "a complete replica", "a partial capture", fix)
-    marker = item.marker
-    if marker is None or item.problem is not None:
+    if item.marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
-    refusal = (
-        refuse_foreign(one, item, marker)
-        or _against_layout(one, item)
-        or _against_twins(known, item, marker, topic)
-        or _against_old_id(request, item)
-    )
-    if refusal is not None:
-        return refusal
-    present = _present(request, topic, known, facts, item)
-    return present if isinstance(present, Refusal) else (marker, present)
+    return refuse_foreign(one, item, item.marker) or _against_layout(one, item)
 
 
 def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:

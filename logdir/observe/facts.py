@@ -59,6 +59,8 @@ class StagedReplica:
     """Why there is no marker, or why the replica may not be changed."""
     log_bytes: int | None = None
     """Size of its segments."""
+    first_offset: int | None = None
+    """Base offset of its first local segment."""
     root: str | None = None
     """Absolute path of its work root; ``None``: the log dir itself."""
 

@@ -287,6 +287,7 @@ def _staged_replica(log_dir: str, top: int, entry: ScannedEntry, ref: ReplicaRef
         marker=marker,
         problem=problem,
         log_bytes=None if entry.contents is None else entry.contents.log_bytes,
+        first_offset=None if entry.contents is None else entry.contents.first_offset,
         root=root,
     )
 

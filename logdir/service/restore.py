@@ -1,6 +1,7 @@
 """Restore staged replicas of a stopped broker, in batches under every lock.
 
-Not here: what may be restored (``logdir.decide.staged.restore``).
+Not here: what may be restored (``logdir.decide.staged.restore``), the guide to bring back what may not be, because its
+topic id is gone (``logdir.service.report.guide``).
 
 Spec: design §2 law 4, §3.3; attacks A15, A22.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from logdir.decide.staged import restore as rule
+from logdir.decide.staged.guide import GuideStep
 from logdir.decide.staged.restore import Restore, RestorePlan, plan_restore
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
@@ -31,8 +33,10 @@ from logdir.service.cluster.cluster_state import (
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.guide import guide_of
+from logdir.service.report.guide_text import guide_lines
 from logdir.service.report.reporter import Reporter
-from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState, RestoreResult, after, refused
 from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.worker.look import NOTHING
 
@@ -65,11 +69,24 @@ class RestorePlanned:
     plan: RestorePlan | None
     stamp: Stamp | None
     """The stamp of the broker's own metadata log before it was read (``stamp_of``); ``None`` if it has no log."""
+    guide: tuple[GuideStep, ...] = ()
+    """How to bring back what a restore refuses because its topic id is gone."""
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was selected."""
         return self.plan is None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The guide as text for people."""
+        return guide_lines(self.guide)
+
+    def result(self, *, applied: bool, items: tuple[ItemResult, ...]) -> ItemsResult:
+        """Return the result of the plan, or of carrying it out: ``items`` are what became of the replicas."""
+        if self.is_empty and not self.guide:
+            return ItemsResult(applied=applied, items=items)
+        return RestoreResult(applied=applied, items=items, guide=self.guide)
 
 
 def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
@@ -85,19 +102,25 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
     """
     facts = broker.look(NOTHING)
     staged = selected(facts, asked.selection, Kind.STAGED, Kind.PURGING)
-    if not staged:
+    partial = tuple(one for one in selected(facts, asked.selection, Kind.INCOMING) if one.is_partial)
+    if not staged and not partial:
         problems = nothing_staged(facts, asked.selection.text)
         return RestorePlanned(items=(), problems=problems, request=None, plan=None, stamp=None)
     stamp = stamp_of(broker, facts)
+    cluster = cluster_with_own_logs(asked.source, broker, facts)
+    guide = guide_of(broker, asked.source, asked.selection, cluster, (*staged, *partial), facts)
+    if not staged:
+        problems = nothing_staged(facts, asked.selection.text)
+        return RestorePlanned(items=(), problems=problems, request=None, plan=None, stamp=None, guide=guide)
     request = rule.RestoreRequest(
         selected=tuple((item.log_dir, item.name) for item in staged),
-        cluster=cluster_with_own_logs(asked.source, broker, facts),
+        cluster=cluster,
         is_choice=asked.selection.is_choice,
         is_even_if_unknown=asked.is_even_if_unknown,
     )
     made = plan_restore(request, facts)
     items = (*planned_restore(made), *refused(made.refusals))
-    return RestorePlanned(items=items, problems=(), request=request, plan=made, stamp=stamp)
+    return RestorePlanned(items=items, problems=(), request=request, plan=made, stamp=stamp, guide=guide)
 
 
 def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:

@@ -16,7 +16,7 @@ from logdir.decide.image.still_assigned import Assigned, StillAssigned, assignme
 from logdir.decide.refusal import refuse_marker
 from logdir.decide.selector import Selector, parse
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
-from logdir.decide.staged.listing import early_words, first_restorable, why_listed, with_words
+from logdir.decide.staged.listing import early_words, selector_to_restore, why_listed, with_words
 from logdir.decide.staged.purge_recheck import against_purge
 from logdir.decide.staged.removal_reason import RemovalReason, removal_reason
 from logdir.decide.staged.restore import RestoreKind, restore_kind_of
@@ -164,8 +164,8 @@ class StagedListing:
     """Whether every log dir and every work root was read."""
     is_root_missing: bool = field(metadata=HIDDEN)
     """Whether a log dir has no whole work root."""
-    restorable: StagedReplica | None = field(metadata=HIDDEN)
-    """The first replica that can be restored without an override."""
+    to_restore: str | None = field(metadata=HIDDEN)
+    """The selector of the ``staged restore`` to type next; ``None``: it could restore nothing, and lead to nothing."""
     cluster_id: str | None
     """Cluster id of the log dirs; ``None`` if they do not all name the same one."""
     node_id: int | None
@@ -219,7 +219,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
             or (one.path.endswith(f"/{WORK_ROOT_FILE}") and one.slug != ForeignLogDirError.code)  # as init does
             for one in problems
         ),
-        restorable=None if looked is None else first_restorable(items, looked.cluster, facts),
+        to_restore=None if looked is None else selector_to_restore(items, looked.cluster, facts),
         cluster_id=_only({one.cluster_id for one in facts}),
         node_id=_only({one.node_id for one in facts}),
         broker_runs=_is_running(ports),

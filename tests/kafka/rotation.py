@@ -36,6 +36,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "both adopted": BROKERS,
     "daemon": ("3.9.2", "4.3.1"),
     "client": BROKERS,
+    "guided": BROKERS,
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

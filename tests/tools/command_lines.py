@@ -17,6 +17,8 @@ from tools.logdirctl.main import build_parser
 
 _MENTION = re.compile(r"(?<![\w./-])logdirctl(?=[ \t]+[a-z-])")
 _ENDS = re.compile(r"[;,()`…|<>#\n\"]|\s{2,}|: |\. |\.$|$")
+CONTINUED = re.compile(r" \\\n\s+")
+"""Where a command goes on in the next line."""
 _OVERRIDE = re.compile(r"--even-|--confirm|--insist|--now\b")
 _WORD = re.compile(r"[a-z][a-z.'’]*")
 _PLACEHOLDERS = {"ls | restore | adopt": "ls"}
@@ -90,8 +92,8 @@ def require_mention(text: str) -> None:
         return
     while words and not _WORD.fullmatch(words[0]):
         word = words.pop(0).strip("'\"")
-        if not word.strip("X"):
-            continue  # what a source puts in at run time: a broker, a selector
+        if not word.strip("X") or word.startswith("$"):
+            continue  # what a source puts in at run time, or a shell: a broker, a selector, a source
         taken.append(word)
         if taken[-1] in at._option_string_actions and at._option_string_actions[taken[-1]].nargs is None and words:
             taken.append(words.pop(0).strip("'\""))
@@ -135,5 +137,6 @@ def require_parsable(text: str) -> None:
     """
     for line in next_lines(text):
         require_next(line)
+    text = CONTINUED.sub(" ", text)
     for found in mentions("\n".join(line for line in text.splitlines() if not line.strip().startswith("next:"))):
         require_mention(found)

@@ -14,6 +14,7 @@ import pytest
 
 from logdir.daemon.status import EventStatus, LogDirStatus, StatusResult
 from logdir.decide.adopt import Adopt
+from logdir.decide.staged.guide import GuideStep
 from logdir.decide.strays import Stray
 from logdir.disk.root.plan import Candidate
 from logdir.ids import Uuid
@@ -31,7 +32,14 @@ from logdir.service.report.json_form import keys_of
 from logdir.service.report.layout_result import LayoutResult
 from logdir.service.report.reconcile_item import ReconcileItem
 from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
-from logdir.service.report.result import AdoptingTopic, AdoptResult, ItemResult, PurgeResult, UninstallResult
+from logdir.service.report.result import (
+    AdoptingTopic,
+    AdoptResult,
+    ItemResult,
+    PurgeResult,
+    RestoreResult,
+    UninstallResult,
+)
 from logdir.service.report.source_item import SourceItem
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
@@ -50,7 +58,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "explain": ((ExplainResult,), (Entry,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
-    CHANGES: ((PurgeResult, UninstallResult), (ItemResult,)),
+    CHANGES: ((PurgeResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
     "staged adopt": ((AdoptResult,), (AdoptingTopic,), (Adopt,)),
     LAYOUT: ((LayoutResult,),),
@@ -173,11 +181,14 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     _, made = ctl_json("init", *broker, "--apply")
     assert [keys(made), keys(made["items"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")
-    assert [keys(staged) | {"start_block", "next_due_ms"}, keys(staged["items"][0])] == SECTIONS[CHANGES]
+    own = {"start_block", "next_due_ms", "guide"}
+    assert [keys(staged) | own, keys(staged["items"][0])] == SECTIONS[CHANGES][:2]
     _, purged = ctl_json("staged", "purge", *source, *broker)
-    assert keys(purged) == SECTIONS[CHANGES][0] - {"start_block"}
+    assert keys(purged) == SECTIONS[CHANGES][0] - {"start_block", "guide"}
     _, away = ctl_json("uninstall", *source, *broker)
-    assert keys(away) == SECTIONS[CHANGES][0] - {"next_due_ms"}
+    assert keys(away) == SECTIONS[CHANGES][0] - {"next_due_ms", "guide"}
+    _, restored = ctl_json("staged", "restore", "other", *source, *broker)
+    assert keys(restored) == SECTIONS[CHANGES][0] - {"next_due_ms", "start_block"}
     _, listed = ctl_json("staged", "ls", *source, *broker)
     assert [keys(listed), keys(listed["items"][0])] == SECTIONS["staged ls"]
     _, strays = ctl_json("strays", *source, *broker)

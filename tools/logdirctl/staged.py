@@ -11,7 +11,6 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from logdir.decide.staged.listing import selector_of
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND
 from logdir.service.batch.purge_recheck import PurgeOverrides
 from logdir.service.report.staged import WHERE_READ, Selection
@@ -38,8 +37,8 @@ def _shown(arguments: argparse.Namespace, found: StagedListing) -> Iterator[str 
     line = f"inventory {argv_of(arguments)}"
     if found.is_root_missing:
         line = f"init {argv_of(arguments)}"
-    elif found.restorable is not None:
-        line = f"staged restore {quoted(selector_of(found.restorable))} {typed(arguments, argv_of, named_argv)}"
+    elif found.to_restore is not None:
+        line = f"staged restore {quoted(found.to_restore)} {typed(arguments, argv_of, named_argv)}"
     yield f"next: logdirctl {line}"
 
 

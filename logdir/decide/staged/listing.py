@@ -14,6 +14,7 @@ from dataclasses import replace
 from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of
 from logdir.decide.refusal import Refusal
 from logdir.decide.selector import parse, select
+from logdir.decide.staged.adoption import is_adoptable, topic_selector_of
 from logdir.decide.staged.purge import may_go_early, overrides_for
 from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.restore import RestoreRequest, plan_restore
@@ -126,3 +127,16 @@ def first_restorable(
         if plan.actions and not plan.refusals:
             return item
     return None
+
+
+def selector_to_restore(
+    items: Sequence[StagedReplica], cluster: ClusterState, facts: Sequence[LogDirFacts]
+) -> str | None:
+    """Return the selector of the ``staged restore`` to type next: one that restores, or else one that prints the guide
+    through an adoption; ``None`` if there is neither.
+
+    Args: as ``first_restorable``.
+    """
+    if (item := first_restorable(items, cluster, facts)) is not None:
+        return selector_of(item)
+    return next((topic_selector_of(item) for item in items if is_adoptable(item, cluster, facts)), None)

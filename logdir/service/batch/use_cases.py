@@ -53,7 +53,10 @@ _ENTRIES: Final[Mapping[str, _Entry]] = {
     "stage": _Entry(f"{_HERE}.stage", "StageRequest"),
     "capture": _Entry(f"{_HERE}.capture", "CaptureRequest", prepare="recover-if-stopped", is_beside_broker=True),
     "staged restore": _Entry(
-        f"{_HERE}.restore", "RestoreRequest", options=_Options(needs_all=True, is_skip_of_use=False)
+        f"{_HERE}.restore",
+        "RestoreRequest",
+        "logdir.service.report.result:RestoreResult",
+        _Options(needs_all=True, is_skip_of_use=False),
     ),
     "staged adopt": _Entry(
         f"{_HERE}.adopt",

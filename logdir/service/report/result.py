@@ -12,6 +12,7 @@ from typing import Final
 
 from logdir.decide.adopt import Adopt
 from logdir.decide.refusal import Refusal
+from logdir.decide.staged.guide import GuideStep
 from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
@@ -80,6 +81,14 @@ class ItemsResult:
     applied: bool
     """Whether the command was to make the changes; otherwise this is a plan."""
     items: tuple[ItemResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult(ItemsResult):
+    """The result of a restore."""
+
+    guide: tuple[GuideStep, ...]
+    """How to bring back the replicas whose topic id is gone; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,3 +264,16 @@ def test_removals_of_what_does_not_lie_here_can_be_forgotten() -> None:
     assert (set(kept.removed), set(kept.left)) == ({A}, set())
     assert set(remembering(image, [TopicId(OLD)]).left) == {(OLD, 0)}
     assert kept.topics is image.topics
+
+
+def test_a_removed_topic_is_remembered_as_it_was_if_this_node_had_a_replica_of_it() -> None:
+    image = fold(EMPTY, TopicRow("a", A), put(replicas=(2, 1)), put(number=1, replicas=(2, 3)))
+    image = fold(image, TopicRow("b", B), put(B, replicas=(2, 3)))
+    gone = fold(image, remove(A), remove(B))
+    assert (gone.topics, set(gone.removed)) == ({}, {A, B})
+    assert gone.former == {A: image.topics[A]}
+    assert gone.last_of(TopicId(A)) == image.last_of(TopicId(A)) == image.topics[A]
+    assert (gone.last_of(TopicId(B)), gone.last_of(TopicId(OLD))) == (None, None)
+    assert remembering(gone, [TopicId(A)]).former == gone.former
+    assert remembering(gone, [TopicId(B)]).former == {}
+    assert fold(gone, TopicRow("a", A)).former == {}  # as in a log that was restored from a backup

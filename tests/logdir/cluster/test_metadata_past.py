@@ -42,10 +42,12 @@ def test_a_removal_before_the_newest_snapshot_is_remembered(log: LogDir) -> None
     assert image is not None
     assert image.removed == {OLD: Removed(proof=Proof.METADATA_LOG, as_of_ms=removed_ms)}
     assert image.left == {(A, 1): Removed(proof=Proof.METADATA_LOG, as_of_ms=removed_ms + 1000)}
+    assert {one: topic.partitions[0].replicas for one, topic in image.former.items()} == {OLD: (1,)}
     assert (image.offset, image.certainty) == (log.offset, Certainty.SNAPSHOT)
     # Handed on, it is what is read.
     read = metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER, known=image)
     assert (read.removed, read.left, read.offset) == (image.removed, image.left, image.offset)
+    assert read.former == image.former
     assert metadata_log.read(str(log.directory), node_id=1, cluster_id=CLUSTER).removed == {}
 
 
@@ -59,7 +61,7 @@ def test_it_begins_at_the_oldest_snapshot_where_the_log_begins_there(tmp_path: P
     log.snapshot(register(1), topic("a", A), partition(A, 0, (1,)))
     image = past(log)
     assert image is not None
-    assert set(image.removed) == {OLD}
+    assert set(image.removed) == set(image.former) == {OLD}
     assert set(image.names) == {"a"}
 
 

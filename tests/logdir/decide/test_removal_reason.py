@@ -98,8 +98,9 @@ def test_without_an_id_nothing_is_known() -> None:
 def decide(found: Image | None, marker: ReplicaMarker = DELETED, **asked: object) -> Purge | Refusal:
     base = PurgeRequest(now=NOW, heartbeats={"/d1": begin(NOW)}, look=look(found), kept_reasons=KEPT)
     plan = plan_purge(replace(base, **asked), [staged_replicas(marker)])  # type: ignore[arg-type]
-    (decided,) = [*plan.actions, *plan.refusals]
-    return decided
+    decided: list[Purge | Refusal] = [*plan.actions, *plan.refusals]
+    assert len(decided) == 1
+    return decided[0]
 
 
 def slug(decided: Purge | Refusal) -> str:

@@ -130,7 +130,7 @@ COLUMNS: Final[tuple[Column[StagedItem], ...]] = (
     Column("p", "ref.partition", is_number=True),
     Column("id", "ref.topic_id"),
     Column("bytes", lambda one: size(one.log_bytes), is_number=True),
-    Column("reason", lambda one: one.reason or "?"),
+    Column("reason", lambda one: one.removal or one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence.words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
     Column("restore", "restore"),

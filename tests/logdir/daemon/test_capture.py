@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.logdir.daemon.rig import UNIQUE, daemon, until
-from tests.tools.ctl import ctl
+from tests.tools.ctl import ctl, ctl_json
 
 OTHER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
@@ -145,7 +145,9 @@ def test_what_was_captured_is_listed_by_the_command_as_ever(tmp_path: Path) -> N
         until("it is captured", lambda: one.status().captured == 1)
         said = ctl("staged", "ls", "--server-properties", one.server_properties)
         assert "pay" in said.out
-        assert "captured" in said.out
+        assert "not-known-yet" in said.out
+        _, listed = ctl_json("staged", "ls", "--server-properties", one.server_properties)
+        assert [(item["reason"], item["removal"]) for item in listed["items"]] == [("captured", "not-known-yet")]
 
 
 def test_a_name_of_another_kind_is_left_alone(tmp_path: Path) -> None:

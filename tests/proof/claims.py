@@ -69,6 +69,12 @@ DAMAGED_FILES: Final = Claim(
         "server.properties": _DAMAGED,
     },
 )  # fmt: skip
+DAMAGED_REQUESTS: Final = Claim(
+    key="damaged-requests",
+    text="a damaged request to a running daemon gets a typed answer or none, stops nothing and changes nothing",
+    where=("tests/logdir/daemon/test_control.py::test_damaged_requests_change_nothing_and_stop_nothing",),
+    sizes={"requests": _DAMAGED},
+)
 DAMAGED_INVENTORIES: Final = Claim(
     key="damaged-inventories",
     text="no altered inventory file is taken for whole",
@@ -360,7 +366,8 @@ TURNS: Final = Claim(
 )
 
 CLAIMS: Final = (
-    NAMES, DAMAGED_FILES, DAMAGED_INVENTORIES, TREES, KAFKA_LOG_DIRS, RANDOM_FLEETS, PERMUTATIONS, FEWEST_WAVES,
+    NAMES, DAMAGED_FILES, DAMAGED_REQUESTS, DAMAGED_INVENTORIES, TREES, KAFKA_LOG_DIRS,
+    RANDOM_FLEETS, PERMUTATIONS, FEWEST_WAVES,
     FLOORS, WAVES_IN_ANY_ORDER, SOWN, CONTRAST, FIGURES, CRASHES, CRASHES_WITHIN_RECOVERY,
     ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
     LAYOUT_KILLS, TREES_START, RECONCILE, RECONCILE_KILLS,

@@ -5,7 +5,7 @@
 
 The answer is the object that ``--json`` prints; that of a use case also has ``lines`` and ``warnings`` for people. The
 peer's user decides: root and the daemon's own user may do everything, whoever else may connect may read the status.
-A client that is slow, or one of too many, delays no other client and no work.
+A client that is slow, or one of too many, delays no other client and no work (``connections``).
 
 Not here: what a request does (``service.batch.use_cases``), the queue (``supervisor``).
 
@@ -22,16 +22,14 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any, Final
 
-from logdir import clock
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
+from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
@@ -49,11 +47,9 @@ STATUS: Final = "/v1/status"
 USE_CASES: Final = "/v1/use-cases/"
 MOST_BYTES: Final = 64 * 1024 * 1024
 """Size limit of a request: room for a plan of 200,000 replicas."""
-MOST_CLIENTS: Final = 64
 DEADLINE_MS: Final = 10 * 1000
 """How long a client may take to send its request, and to take its answer."""
 _MOST_LINE: Final = 1 << 16
-_DRAIN_S: Final = 2.0
 _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _MODE: Final = 0o660
@@ -69,75 +65,6 @@ def path_of(name: str) -> str:
     return USE_CASES + name.replace(" ", "-")
 
 
-class _Raw(io.RawIOBase):
-    """The bytes of a client, until a deadline for all of them together."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        super().__init__()
-        self._connection = connection
-        self._until_ms = clock.monotonic_ms() + DEADLINE_MS
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left_ms = self._until_ms - clock.monotonic_ms()
-        if left_ms <= 0:
-            raise TimeoutError("the client is too slow")
-        self._connection.settimeout(left_ms / 1000)
-        return self._connection.recv_into(buffer)
-
-
-class _Server(ThreadingMixIn, UnixStreamServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def __init__(self, path: str, supervisor: Supervisor) -> None:
-        self.supervisor = supervisor
-        self.room = threading.BoundedSemaphore(MOST_CLIENTS)
-        self._answering = 0
-        self._changed = threading.Condition()
-        super().__init__(path, _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own; one client too many is let go at once."""
-        if not self.room.acquire(blocking=False):
-            with suppress(OSError):
-                request.settimeout(0.1)
-                request.sendall(_BUSY)
-            self.shutdown_request(request)
-            return
-        super().process_request(request, client_address)
-
-    @contextmanager
-    def answering(self) -> Iterator[None]:
-        """Note that a request is being answered; ``drain`` waits for it."""
-        with self._changed:
-            self._answering += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._answering -= 1
-                self._changed.notify_all()
-
-    def drain(self) -> None:
-        """Wait until no request is being answered, or for two seconds."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._answering, _DRAIN_S)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.room.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log a fault of ours; a client that has gone is none."""
-        LOG.debug("control.client-gone", exc_info=True)
-
-
 class Control:
     """The control socket of one daemon."""
 
@@ -151,7 +78,7 @@ class Control:
         _remove_stale(self._path)
         before = os.umask(0o117)
         try:
-            self._server = _Server(self._path, supervisor)
+            self._server = Connections(self._path, supervisor, _Handler, busy=_BUSY)
         except OSError as error:
             raise _unusable(self._path, error.strerror or str(error)) from error
         finally:
@@ -201,12 +128,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "logdird"
     sys_version = ""
-    server: _Server
+    server: Connections
 
     def setup(self) -> None:
         self.connection = self.request
         self.connection.settimeout(DEADLINE_MS / 1000)
-        self.rfile = io.BufferedReader(_Raw(self.connection), _MOST_LINE)
+        self.rfile = io.BufferedReader(Incoming(self.connection, DEADLINE_MS), _MOST_LINE)
         self.wfile = self.connection.makefile("wb")
 
     def address_string(self) -> str:
@@ -226,6 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != STATUS:
             self._refuse(404, "no-such-path", self.path, STATUS, "another path")
             return
+        self.server.has_read(self.connection)
         self._send(200, _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status())))
 
     def do_POST(self) -> None:
@@ -240,6 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             fix = "run the command as root, or as the owner of the log dirs"
             self._refuse(403, "no-permission", self.path, "root, or the owner of the log dirs", "another user", fix)
         elif (body := self._body()) is not None:
+            self.server.has_read(self.connection)
             with self.server.answering():
                 self._run(name, body)
 

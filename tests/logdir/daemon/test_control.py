@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import socket
 import time
@@ -13,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.logdir.daemon.rig import Daemon, ask, daemon
+from tests.proof.claims import DAMAGED_REQUESTS
+from tests.proof.plugin import Recorder
 
 SEED = 516
 
@@ -76,10 +77,11 @@ def test_a_request_that_is_refused_by_its_rule_is_answered_200(one: Daemon) -> N
     assert one.staged() == []
 
 
-def test_damaged_requests_change_nothing_and_stop_nothing(one: Daemon) -> None:
+def test_damaged_requests_change_nothing_and_stop_nothing(one: Daemon, record_proof: Recorder) -> None:
     draw = random.Random(SEED)
     whole = post("/v1/use-cases/staged-hold", HOLD)
-    for _ in range(300):
+    count = DAMAGED_REQUESTS.count("requests")
+    for _ in range(count):
         data = bytearray(whole)
         for _ in range(draw.randint(1, 8)):
             at = draw.randrange(len(data))
@@ -97,6 +99,7 @@ def test_damaged_requests_change_nothing_and_stop_nothing(one: Daemon) -> None:
             answer(raw)
     assert one.state() == "RUNNING"
     assert one.staged() == []
+    record_proof(DAMAGED_REQUESTS, {"requests": count}, seeds=SEED)
 
 
 def test_a_client_that_leaves_is_no_fault(one: Daemon) -> None:
@@ -108,7 +111,7 @@ def test_a_client_that_leaves_is_no_fault(one: Daemon) -> None:
     assert "request.fault" not in one.log
 
 
-def test_slow_clients_hold_up_nobody(one: Daemon) -> None:
+def test_a_hundred_clients_that_send_a_byte_now_and_then_hold_up_nobody(one: Daemon) -> None:
     slow = []
     try:
         for _ in range(100):
@@ -116,42 +119,17 @@ def test_slow_clients_hold_up_nobody(one: Daemon) -> None:
             connection.connect(one.socket)
             connection.send(b"G")
             slow.append(connection)
-        # The 64 places are taken; within the deadline of ten seconds they are free again.
-        deadline = time.monotonic() + 25
-        while one.state() != "RUNNING":
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        # The daemon has 64 places: those that came first lose theirs.
+        began = time.monotonic()
+        for _ in range(10):
+            assert one.status().state == "RUNNING"
+            assert answer(ask(one.socket, post("/v1/use-cases/staged-hold", HOLD)))[0] == 200
+        assert time.monotonic() - began < 9  # Within their deadline of ten seconds none of them ends by itself.
+        for connection in slow[:30]:
+            assert connection.recv(1) == b""
     finally:
         for connection in slow:
             connection.close()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become another user")
-def test_another_user_may_read_and_changes_nothing(one: Daemon) -> None:
-    data = {"status": b"GET /v1/status HTTP/1.1\r\n\r\n", "hold": post("/v1/use-cases/staged-hold", HOLD)}
-    for folder in (Path(one.socket), *Path(one.socket).parents):
-        if folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o666 | (0o111 if folder.is_dir() else 0))
-    for name, request in data.items():
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-                os.write(writing, ask(one.socket, request)[:60_000])
-            finally:
-                os._exit(0)
-        os.close(writing)
-        found = b""
-        while part := os.read(reading, 1 << 16):
-            found += part
-        os.close(reading)
-        os.waitpid(pid, 0)
-        status, value = answer(found)
-        assert status == {"status": 200, "hold": 403}[name]
-        assert value["exit"] == {"status": 0, "hold": 4}[name]
 
 
 def test_the_socket_is_for_owner_and_group_alone(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "adopted": BROKERS,
     "both adopted": BROKERS,
     "daemon": ("3.9.2", "4.3.1"),
+    "daemon soak": ("4.3.1",),
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

@@ -286,8 +286,10 @@ class Work:
             kept_reasons=self.session.config.capture_reasons,
         )
         self.session.beat(read_instant())
+        # Planning takes a while, and what becomes due meanwhile has not been asked about.
+        asked_ms = clock.boottime_ms()
         shown = purge.plan(broker, request)
-        self._asked_ms = clock.boottime_ms()
+        self._asked_ms = asked_ms
         self._reasons_due_ms = self._asked_ms + _ASK_AGAIN_MS
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
         if shown.plan is not None and shown.plan.actions:

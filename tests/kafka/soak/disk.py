@@ -117,7 +117,7 @@ def read(path: str, place: str, disk: int, topic: str, partition: int) -> Found:
     records: list[Record] = []
     for name in sorted(os.listdir(path)):
         whole = f"{path}/{name}"
-        inodes[name] = os.stat(whole).st_ino
+        inodes[name] = Path(whole).stat().st_ino
         if name == MARKER:
             marker = _document(Path(whole).read_bytes())
         elif name == "partition.metadata":
@@ -166,7 +166,7 @@ def _paths(log_dir: Path, odd: list[str]) -> Iterator[tuple[str, str, str, int]]
     """Yield path, place, topic and partition; work roots last, because captures go there."""
     for name in sorted(os.listdir(log_dir)):
         path = f"{log_dir}/{name}"
-        if name.startswith(_KAFKA_OWN) or not os.path.isdir(path):
+        if name.startswith(_KAFKA_OWN) or not Path(path).is_dir():
             continue
         parts = _LIVE.fullmatch(name)
         if parts is None:

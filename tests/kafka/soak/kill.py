@@ -22,6 +22,8 @@ from tests.soak.watch import Watch
 
 IDLE: Final = "nothing in progress"
 _END_SECONDS: Final = 30
+_CHANGES: Final = {"capture": 50, "purge": 25, "stage": 12, "restore": 8, "adopt": 40, "hold": 3}
+"""A kill comes after one change of an operation, or after so many at most."""
 _STOP_S: Final = 1.0
 _CALM_S: Final = 0.25
 """After so long without a change an operation is over."""
@@ -191,7 +193,7 @@ class Aim:
         *,
         is_aimed: bool,
     ) -> str:
-        wanted, changes = self._draw.randint(1, 50), 0
+        wanted, changes = self._draw.randint(1, _CHANGES[doing.kind]), 0
         while True:
             is_over = time.monotonic() > until
             pause = _CALM_S if changes else 0.1
@@ -207,4 +209,4 @@ class Aim:
                     with suppress(ProcessLookupError):
                         os.kill(pids[0] if target is None else target, signal.SIGKILL)
                     return what
-            wanted = changes + self._draw.randint(1, 10)
+            wanted = changes + self._draw.randint(1, 4)

@@ -65,6 +65,8 @@ class Log:
     """Whether an operator asked for its purge."""
     is_excused: bool = False
     """Whether the daemon was down for so long after its deletion that its broker may have removed it."""
+    former_id: str = ""
+    """The topic id it was deleted with, once it was adopted; its broker, and another capture, may have it under that."""
     files: frozenset[str] = frozenset()
     """What it had as it was last seen live, of what its records need."""
 
@@ -130,6 +132,7 @@ class Judge:
         wrong: list[str] = []
         for log in tuple(self._model.logs):
             there = [one for one in by_content.get(log.content, ()) if one.place != "purging"]
+            there = [one for one in there if one.place == "live" or not log.former_id or one.topic_id != log.former_id]
             wrong += self._against(log, there, is_settled=is_settled)
         wrong += self._against_unknown(found)
         if is_settled:
@@ -233,10 +236,8 @@ class Judge:
     def _against_deadline(self, log: Log, marker: dict[str, object]) -> list[str]:
         delay, staged_at = marker.get("delay_ms"), marker.get("staged_at_ms")
         if delay != log.delay_ms or not isinstance(staged_at, int) or staged_at < log.since_ms:
-            return [
-                f"deadline: {log} was deleted at {log.since_ms} and is kept for {log.delay_ms} ms; its marker says "
-                f"{staged_at} and {delay}"
-            ]
+            asked = f"was deleted at {log.since_ms} and is kept for {log.delay_ms} ms"
+            return [f"deadline: {log} {asked}; its marker says {staged_at} and {delay}"]
         if log.delay_ms is not None and now_ms() > staged_at + log.delay_ms + OVERDUE_MS:
             return [f"overdue: {log} was due at {staged_at + log.delay_ms}, and it is {now_ms()}"]
         return []

@@ -1,17 +1,15 @@
 """Rounds: one operation and one kill each, amid it where that can be had; then everything runs again and is judged.
 
-The broker runs for some rounds: topics are created, deleted, captured, purged, held. Then it stops, or is killed, and for some rounds
-operators stage, restore, adopt and purge by requests to the daemon. What was cut off is asked for again, as its
-operator would; nothing else is done by hand.
+The broker runs for some rounds: topics are created, deleted, captured, purged, held. Then it stops, or is killed, and
+for some rounds operators stage, restore, adopt and purge by requests to the daemon. What was cut off is asked for
+again, as its operator would; nothing else is done by hand.
 
 Spec: design §3.3, §5; kafka-behaviour §10.4, §10.5.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -29,7 +27,7 @@ from logdir.service.stage import StageRequest
 from tests.kafka.rig import Rig
 from tests.kafka.soak.disk import Found, look
 from tests.kafka.soak.kill import IDLE, Aim, Doing, children, ends, is_watch
-from tests.kafka.soak.model import DELAYS_MS, HOUR_MS, REPLACED_MS, Log, Place, now_ms
+from tests.kafka.soak.model import DELAYS_MS, REPLACED_MS, Log, Place, now_ms
 from tests.kafka.soak.world import DELETE_DELAY_MS, SWEEP_MS, SoakError, Task, World
 
 LIVE_ROUNDS: Final = 6
@@ -96,6 +94,9 @@ class Soak:
         self._log: deque[str] = deque(maxlen=24)
         self._made = 0
         self._worker_kills = 0
+        self._killed = ""
+        self._down_ms = 0
+        """What was killed last, and when."""
         self._again: dict[str, str] = {}
         """Topics that were created again: the id whose files they are to adopt, by name."""
         self._unsure: set[str] = set()
@@ -257,10 +258,8 @@ class Soak:
         for _ in range(STOPPED_ROUNDS):
             if self.report.kills >= kills:
                 break
-            kinds = self._draw.sample(("stage", "restore", "adopt", "purge", "asked purge", "hold"), 6, counts=None)
             weights = {"stage": 5, "restore": 5, "adopt": 5, "purge": 2, "asked purge": 2, "hold": 1}
-            kinds.sort(key=lambda kind: -self._draw.random() * weights[kind])
-            for kind in kinds:
+            for kind in sorted(weights, key=lambda kind: -self._draw.random() * weights[kind]):
                 if self._do(kind):
                     break
         while (request := self._restore_request()) is not None:
@@ -272,15 +271,19 @@ class Soak:
     def _stage_request(self) -> _Request | None:
         world = self.world
         live, staged = world.model.topics(Place.LIVE), self._staged_topics()
-        names = sorted(set(live.values()) - self._again.keys())
+        # Of a topic that was just adopted the replica that it replaced is staged as well, for some seconds.
+        adopted = {log.topic for log in self._back if log.former_id}
+        names = sorted(set(live.values()) - self._again.keys() - adopted)
         if world.broker.is_running or len(staged) > 2 or len(names) < 4:
             return None
         topic = self._draw.choice(names)
         logs = [log for log in world.model.at(Place.LIVE) if log.topic == topic]
 
         def goal() -> bool:
-            there = {one.content: one.place for one in self._found() if one.place in ("live", "staged")}
-            return all(there.get(log.content) == "staged" for log in logs)
+            found = self._found()
+            live = {one.content for one in found if one.place == "live"}
+            staged = {(one.content, one.topic_id) for one in found if one.place == "staged"}
+            return all((log.content, log.topic_id) in staged and log.content not in live for log in logs)
 
         def done() -> None:
             for log in logs:
@@ -317,14 +320,17 @@ class Soak:
         selection = Selection(f"id:{topic_id}")
         request = RestoreRequest(source=SourceRequest(), selection=selection, is_even_if_unknown=False)
         names = tuple(f"{log.topic}-{log.partition}" for log in logs)
-        return _Request(Doing("restore", tuple(keys), names), "staged restore", request, self._live_goal(logs), done)
+        goal = self._live_goal(logs, ("staged", "incoming", "purging"))
+        return _Request(Doing("restore", tuple(keys), names), "staged restore", request, goal, done)
 
-    def _live_goal(self, logs: list[Log]) -> Callable[[], bool]:
+    def _live_goal(self, logs: list[Log], beside: tuple[str, ...]) -> Callable[[], bool]:
+        """Return whether logs live, without a marker, and lie nowhere else that a name says (``beside``)."""
+
         def goal() -> bool:
             found = self._found()
             there = {one.content for one in found if one.place == "live" and "replica.json" not in one.inodes}
-            beside = {one.content for one in found if one.place in ("staged", "incoming", "purging")}
-            return all(log.content in there and log.content not in beside for log in logs)
+            more = {one.content for one in found if one.place in beside}
+            return all(log.content in there and log.content not in more for log in logs)
 
         return goal
 
@@ -352,7 +358,8 @@ class Soak:
             for log in replaced:
                 log.place = Place.STAGED
             for log in logs:
-                log.topic_id, log.place, log.delay_ms, log.files = new_id, Place.LIVE, None, frozenset()
+                log.former_id, log.topic_id, log.files = log.topic_id, new_id, frozenset()
+                log.place, log.delay_ms, log.is_excused = Place.LIVE, None, False
             self._back.extend(logs)
 
         request = AdoptRequest(
@@ -360,7 +367,9 @@ class Soak:
             delays=DelayPolicy(default_ms=REPLACED_MS),
         )  # fmt: skip
         names = tuple(f"{topic}-{log.partition}" for log in logs)
-        return _Request(Doing("adopt", tuple(keys), names), "staged adopt", request, self._live_goal(logs), done)
+        # What its broker has not removed yet may be captured again meanwhile, under the former id.
+        goal = self._live_goal(logs, ("incoming", "purging"))
+        return _Request(Doing("adopt", tuple(keys), names), "staged adopt", request, goal, done)
 
     # -- at any time -----------------------------------------------------------------------------------------
 
@@ -434,7 +443,6 @@ class Soak:
             victim = "daemon"
         is_aimed = self._draw.random() < 0.9
         self._killed = victim
-        self._began = time.monotonic()
         with ends(world.processes()) as left:
             what = self._aim.kill(
                 doing, task.start, world.processes, lambda: self._pid(victim),

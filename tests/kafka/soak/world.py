@@ -254,12 +254,12 @@ class World:
         had = children(self.pid)
         status = self.daemon.stop()
         left = [f"process {pid}" for pid in had if Path(f"/proc/{pid}").exists()]
-        left += [self.daemon.socket] if os.path.exists(self.daemon.socket) else []
+        left += [self.daemon.socket] if Path(self.daemon.socket).exists() else []
         if self.broker.is_running:
             self.stop_broker()
         for log_dir in self.broker.log_dirs:
             for path in (f"{work_of(log_dir)}/owner.lock", f"{log_dir}/.lock"):
-                left += [] if not os.path.exists(path) or _is_free(path) else [path]
+                left += [] if not Path(path).exists() or _is_free(path) else [path]
         if status != 0 or left:
             raise SoakError(f"left behind: the daemon ended with {status}; left: {left}")
 

@@ -250,9 +250,7 @@ def test_a_directory_that_was_closed_lists_no_other_directory(path: Path) -> Non
 
 
 @pytest.mark.parametrize("listing", ["names", "types"])
-def test_a_directory_that_several_threads_list_at_a_time_is_whole_in_every_listing(
-    tmp_path: Path, listing: str
-) -> None:
+def test_a_directory_that_threads_list_at_a_time_is_whole_in_every_listing(tmp_path: Path, listing: str) -> None:
     names = [f"{n:04}" for n in range(400)]
     for name in names:
         (tmp_path / name).touch()

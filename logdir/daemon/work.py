@@ -159,7 +159,8 @@ class Work:
             look = look_at(self.session)
         self._look = look
         due_ms = self._next_due(look)
-        if due_ms != self._due_ms:
+        # A timer that fired a moment too early found nothing due, and is set again.
+        if due_ms != self._due_ms or (due_ms is not None and due_ms <= clock.boottime_ms()):
             self._due_ms = due_ms
             wall_ms = None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms()
             self.supervisor.set_next_due(wall_ms)

@@ -1,4 +1,4 @@
-"""What becomes due while the daemon plans a purge is purged as soon as that is done."""
+"""When the daemon purges next: nothing that is due waits for the next rescan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from logdir.daemon import work as daemon_work
 from logdir.daemon.config import parse
 from logdir.daemon.history import History
 from logdir.daemon.session import Session
@@ -42,6 +41,32 @@ class Alone:
         """Do nothing."""
 
 
+def opened(one: Daemon) -> Session:
+    return Session.open(parse(one.config.read_bytes(), str(one.config)), quarantined={}, leavers=Leavers())
+
+
+def test_a_timer_that_fires_a_moment_early_is_set_again_by_the_next_sweep(tmp_path: Path) -> None:
+    one = Daemon(tmp_path, more="delete.topic.delay.ms: 2s\n")
+    (tmp_path / "state").mkdir()
+    session = opened(one)
+    try:
+        around = Alone(tmp_path / "state")
+        work = Work(session, around)
+        work.begin()
+        one.delete(one.make())
+        work.sweep()
+        work.purge_due()
+        assert len(one.staged()) == 1
+        time.sleep(2.1)
+        around.due_ms = None
+        work.sweep()
+        assert around.due_ms is not None
+        work.purge_due()
+        assert one.staged() == []
+    finally:
+        session.close()
+
+
 def test_what_becomes_due_while_a_purge_is_planned_is_asked_about_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +79,7 @@ def test_what_becomes_due_while_a_purge_is_planned_is_asked_about_at_once(
         time.sleep(3)
         return found
 
-    session = Session.open(parse(one.config.read_bytes(), str(one.config)), quarantined={}, leavers=Leavers())
+    session = opened(one)
     try:
         around = Alone(tmp_path / "state")
         work = Work(session, around)
@@ -65,7 +90,7 @@ def test_what_becomes_due_while_a_purge_is_planned_is_asked_about_at_once(
         one.delete(one.make("late", topic_id=OTHER_ID))
         work.sweep()
         time.sleep(1.6)
-        monkeypatch.setattr(daemon_work.purge, "plan", slowly)
+        monkeypatch.setattr(purge, "plan", slowly)
         work.purge_due()
         work.sweep()
         assert len(one.staged()) == 1

@@ -1,6 +1,6 @@
-"""What the proof claims of undoing on stock brokers.
+"""What the proof claims of undoing, and of the daemon, on stock brokers.
 
-Spec: design §3.3; attacks A47, A48.
+Spec: design §3.3, §5; attacks A16, A17, A47, A48.
 """
 
 from __future__ import annotations
@@ -23,5 +23,13 @@ UNDO: Final = Claim(
     ),
     sizes={"scenarios on releases": Sizes(full=25, ci=5)},
     counted="scenarios on releases",
+    needs="Java and Maven",
+)
+DAEMON_SOAK: Final = Claim(
+    key="daemon-soak",
+    text="daemon, workers and a stock broker killed at random instants of a random workload lose nothing, purge "
+    "nothing early, and leave nothing to do by hand",
+    where=(f"{_KAFKA}/test_daemon_soak.py::test_nothing_is_lost_or_early_and_nothing_is_left_whatever_is_killed",),
+    sizes={"kills": Sizes(full=500, ci=15, ci_part=40)},
     needs="Java and Maven",
 )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as st
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -56,13 +57,15 @@ def _component(name: str) -> str:
 class HostDirectory:
     """An open directory of this host."""
 
-    __slots__ = ("_disk", "_fd", "_identity", "_path")
+    __slots__ = ("_disk", "_fd", "_identity", "_listing", "_path")
 
     def __init__(self, descriptor: int, path: str, disk: HostDisk) -> None:
         self._fd = descriptor
         self._path = path
         self._disk = disk
         self._identity: Identity | None = None
+        # Two listings of one descriptor at a time share its position, and each misses what the other has read.
+        self._listing = threading.Lock()
 
     @property
     def path(self) -> str:
@@ -106,11 +109,13 @@ class HostDirectory:
 
     def names(self) -> list[str]:
         """Return the names of all entries, sorted."""
-        return sorted(os.listdir(self._open()))
+        with self._listing:
+            return sorted(os.listdir(self._open()))
 
     def types(self) -> dict[str, Type]:
         """Return the type of every entry, by name, sorted; links are not followed."""
-        return dict(sorted(list_types(self._open()).items()))
+        with self._listing:
+            return dict(sorted(list_types(self._open()).items()))
 
     @whole_path
     def stat(self, name: str) -> Stat:

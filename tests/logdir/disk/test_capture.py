@@ -451,6 +451,16 @@ def test_several_at_a_time_are_all_captured(host: Host) -> None:
         assert host.marker(f"deleting/{OLD}_{partition}").partition == partition
 
 
+def test_a17_nothing_is_captured_twice_where_several_are_captured_at_a_time(host: Host) -> None:
+    names = [f"t-{partition}.{UNIQUE}-delete" for partition in range(1, 100)]
+    for name in names:
+        put(host.top / name, FILES)
+    items = [replace(ITEM, name=name) for name in names]
+    for _ in range(10):
+        host.capture(*items, threads=4)
+    assert host.places() == sorted(f"deleting/{OLD}_{p}" for p in range(1, 100))
+
+
 def test_two_different_directories_of_one_replica_both_find_a_place(host: Host) -> None:
     host.capture()
     other = f"t-0.{UNIQUE[::-1]}-delete"

@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -246,3 +247,13 @@ def test_a_directory_that_was_closed_lists_no_other_directory(path: Path) -> Non
         with pytest.raises(OSError, match=os.strerror(errno.EBADF)) as caught:
             look()
         assert (caught.value.errno, caught.value.filename) == (errno.EBADF, str(path))
+
+
+@pytest.mark.parametrize("listing", ["names", "types"])
+def test_a_directory_that_threads_list_at_a_time_is_whole_in_every_listing(tmp_path: Path, listing: str) -> None:
+    names = [f"{n:04}" for n in range(400)]
+    for name in names:
+        (tmp_path / name).touch()
+    with HostDisk().open_top(str(tmp_path)) as top, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: list(getattr(top, listing)()), range(400)))
+    assert [one for one in found if one != names] == []

@@ -1,0 +1,121 @@
+"""Watches the staged directories all the time: which came, with what deadline, and which went before it.
+
+Spec: design §3.3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.kafka.soak.disk import MARKER, work_of
+
+_PAUSE_S: Final = 0.03
+_READ_MS: Final = 20
+"""By how much two readings of the wall clock within one instant of the product may part."""
+
+
+class _Seen(NamedTuple):
+    """A staged directory as it was seen last."""
+
+    mtime_ns: int
+    staged_at_ms: int | None
+    delay_ms: int | None
+
+
+class Observer:
+    """Lists ``deleting/`` of every work root some thirty times a second."""
+
+    def __init__(self, log_dirs: Sequence[Path]) -> None:
+        self._tops = [f"{work_of(log_dir)}/deleting" for log_dir in log_dirs]
+        self._staged: dict[str, _Seen] = {}
+        self._known: set[str] = set()
+        self._early: list[str] = []
+        self._let_go: set[str] = set()
+        self._lock = threading.Lock()
+        self._is_stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; returns once it has."""
+        self._is_stopping.set()
+        self._thread.join()
+
+    def let_go(self, keys: Sequence[str]) -> None:
+        """Expect that these leave ``deleting/`` from now on: an operator asked for it."""
+        with self._lock:
+            self._let_go.update(keys)
+
+    def keep(self, keys: Sequence[str]) -> None:
+        """Expect that these stay from now on until they are due."""
+        with self._lock:
+            self._let_go.difference_update(keys)
+
+    def has_seen(self, key: str) -> bool:
+        """Whether a topic id and partition was ever seen staged."""
+        with self._lock:
+            return key in self._known
+
+    def early(self) -> list[str]:
+        """Return what went before its deadline since the last call, one line each."""
+        with self._lock:
+            early, self._early = self._early, []
+        return early
+
+    def next_due_ms(self) -> int | None:
+        """Return the earliest deadline of all that is staged."""
+        with self._lock:
+            staged = tuple(self._staged.values())
+        due = [one.staged_at_ms + one.delay_ms for one in staged if one.delay_ms is not None and one.staged_at_ms]
+        return min(due, default=None)
+
+    def _run(self) -> None:
+        while not self._is_stopping.wait(_PAUSE_S):
+            self._look()
+
+    def _look(self) -> None:
+        found: dict[str, _Seen] = {}
+        for top in self._tops:
+            for entry in os.scandir(top):
+                if entry.name == "probe" or entry.name.endswith(".purging"):
+                    continue
+                before = self._staged.get(entry.path)
+                try:
+                    mtime_ns = entry.stat().st_mtime_ns
+                    if before is not None and before.mtime_ns == mtime_ns:
+                        found[entry.path] = before
+                        continue
+                    marker = json.loads(Path(entry.path, MARKER).read_bytes())
+                except (FileNotFoundError, ValueError):
+                    continue  # It goes right now: it is judged by what was seen before.
+                found[entry.path] = _Seen(mtime_ns, marker["staged_at_ms"], marker["delay_ms"])
+        # Later than every listing: what is missing then went before it.
+        at_ms = time.time_ns() // 1_000_000
+        with self._lock:
+            for path, before in self._staged.items():
+                if path not in found:
+                    self._judge(path, before, at_ms)
+            self._staged = found
+            self._known.update(_key(path) for path in found)
+
+    def _judge(self, path: str, seen: _Seen, at_ms: int) -> None:
+        if _key(path) in self._let_go or seen.staged_at_ms is None:
+            return
+        if seen.delay_ms is None:
+            self._early.append(f"early: {path} was held, and went")
+        elif at_ms + _READ_MS < seen.staged_at_ms + seen.delay_ms:
+            left = seen.staged_at_ms + seen.delay_ms - at_ms
+            self._early.append(f"early: {path} went {left} ms before its deadline")
+
+
+def _key(path: str) -> str:
+    return os.path.basename(path).partition(".")[0]

@@ -1,0 +1,46 @@
+"""The daemon beside a stock broker, with kills of daemon, workers and broker at random instants of a random workload.
+
+Spec: design §3.3, §5; attacks A16, A17, A22, A41.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.kafka.rig import Rig
+from tests.kafka.rotation import releases_of, seed_of
+from tests.kafka.soak.rounds import Soak
+from tests.proof.kafka_claims import DAEMON_SOAK
+from tests.proof.plugin import Recorder
+from tests.proof.sizes import SIZE, Size
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(3 * 60 * 60)]
+
+SEED_VARIABLE = "LOGDIRD_SOAK_SEED"
+
+
+@pytest.mark.parametrize("version", releases_of("daemon soak"))
+def test_nothing_is_lost_or_early_and_nothing_is_left_whatever_is_killed(
+    version: str, make_rig: Callable[[str], Rig], record_proof: Recorder
+) -> None:
+    kills = DAEMON_SOAK.count("kills")
+    seed = int(os.environ.get(SEED_VARIABLE, seed_of(os.environ)))
+    print(f"{SEED_VARIABLE}={seed}: {kills} kills beside Kafka {version}")
+    with make_rig(version) as rig:
+        soak = Soak(rig, seed)
+        soak.run(kills)
+    report, done = soak.report, soak.done()
+    print(report.histogram())
+    print(f"{done}, {report.broker_starts} starts of the broker, 0 violations")
+    # A daemon that is down for seconds while its broker removes what was deleted may miss some of it; not much.
+    assert done.pop("excused") <= done["captures"] // 20
+    assert report.amid >= 0.6 * report.kills
+    # Fifteen kills are three in a hundred of the whole, and so is what they must have done.
+    least = 100 if SIZE is Size.FULL else 3
+    assert {name: count for name, count in done.items() if name != "adoptions" and count < least} == {}
+    if SIZE is Size.FULL:
+        assert [what for what in ("capture", "claim-remove", "adopt") if not report.inside(what)] == []
+    record_proof(DAEMON_SOAK, {"kills": report.kills, "kills amid an operation": report.amid, **done}, seeds=seed)

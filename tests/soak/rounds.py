@@ -74,7 +74,8 @@ class Episode:
         self._chance = random.Random(seed)
         self._host, self._report, self._flags, self._seed = host, report, flags, seed
         self._base = base
-        owner = (4711, 4712) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        # Of another user's log dirs the command would become that user, who may not be able to read this tree.
+        owner = (0, 4712) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
         self._broker = Broker(base, self._chance, uid=owner[0], gid=owner[1])
         self._model = self._broker.model
         self._log: list[str] = []

@@ -64,6 +64,8 @@ class DaemonConfig:
     """Absolute path of the directory for history and inbox; never on a disk of the broker."""
     socket: str
     """Absolute path of the control socket."""
+    client_properties: str | None = None
+    """Absolute path of the client properties file by which the cluster is asked; ``None``: it is not asked."""
     delays: DelayPolicy = field(default_factory=DelayPolicy)
     capture_exclude: tuple[str, ...] = ()
     """Topic globs whose deletions are not captured."""
@@ -76,6 +78,11 @@ class DaemonConfig:
     disk_timeout_ms: int = DEFAULT_PATIENCE_MS
     sweep_ms: int = DEFAULT_SWEEP_MS
     purge_bytes_per_second: int = BYTES_PER_SECOND
+
+    @property
+    def named(self) -> dict[str, str | None]:
+        """The part of a ``BrokerRequest`` that a command takes from here."""
+        return {"server_properties": self.server_properties, "client_properties": self.client_properties}
 
     def broker_request(self, *, skipped: tuple[str, ...] = (), accepted_stale: tuple[str, ...] = ()) -> BrokerRequest:
         """Return the request for this broker.
@@ -90,6 +97,7 @@ class DaemonConfig:
             accepted_stale=accepted_stale,
             disk_timeout_ms=self.disk_timeout_ms,
             least_free_percent=self.least_free_percent,
+            client_properties=self.client_properties,
         )
 
 
@@ -112,6 +120,7 @@ KEYS: Final = (
     Key("server.properties", "path", "-", "required", "the broker's own configuration; log.dirs is read there"),
     Key("state.dir", "path", "-", f"{STATE_HOME}/NAME", "history and inbox; not on a disk of the broker"),
     Key("socket", "path", "-", f"{RUN_HOME}/NAME.sock", "the control socket"),
+    Key("client.properties", "path", "-", "none", "how the cluster is asked (docs/client.md); without it, it is not"),
     Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), f"how long a staged replica stays; alias {_ALIAS}"),
     Key("topics", "mapping", "-", "none", f"topic glob to a mapping with {SETTING}; the longest that matches counts"),
     Key("capture.exclude", "list of globs", "-", "none", "topics whose deletions are not captured"),
@@ -166,8 +175,8 @@ def broker_of(config: DaemonConfig) -> BrokerConfig:
     """Return the broker of a configuration.
 
     Raises:
-        ConfigError: its own configuration cannot be read or is invalid, or state directory or socket lie in a log dir
-            or a work root, where a sub-directory stops a stock broker.
+        ConfigError: its own configuration or the client properties file cannot be read or is invalid, or state
+            directory or socket lie in a log dir or a work root, where a sub-directory stops a stock broker.
     """
     broker = config.broker_request().config()
     problems = [
@@ -180,6 +189,11 @@ def broker_of(config: DaemonConfig) -> BrokerConfig:
     ]
     if problems:
         raise ConfigError(tuple(problems))
+    if config.client_properties is not None:
+        # Loaded only here: TLS takes longer to load than all the rest.
+        from logdir.service.cluster.live_source import require_client
+
+        require_client(config.client_properties, f"{config.file}: client.properties")
     return broker
 
 
@@ -243,6 +257,7 @@ def parse(data: bytes, path: str) -> DaemonConfig:
         server_properties=server_properties,
         state_dir=state_dir,
         socket=socket,
+        client_properties=reader.take(values, "client.properties", reader.path, None),
         delays=_delays(reader, values),
         capture_exclude=reader.take(values, "capture.exclude", reader.globs, ()),
         capture_reasons=reader.take(values, "capture.reasons", reader.reasons, KEPT),

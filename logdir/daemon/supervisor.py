@@ -1,6 +1,7 @@
 """The supervisor: the threads of the daemon, its one queue of changes, and the order in which they are done.
 
     main thread      signals, messages to systemd
+    quorum           asks the cluster how far its metadata log is committed, while there is such a question (``quorum``)
     changes          owns the log dirs (``session``): captures first, then one request after the other, then the
                      documents of the inbox, then what is due
     watches          reads the hints of the watch processes
@@ -33,6 +34,7 @@ from logdir.daemon.config import DaemonConfig
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.faults import StoppingError, problem_of, stopping_error
 from logdir.daemon.history import History
+from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
@@ -92,6 +94,7 @@ class Supervisor:
         self.timer = timer
         self.counters = Counters()
         self.failed_disks = FailedDisks()
+        self.quorum = Quorum(self.purge_due)
         self.started: Future[None] = Future()
         """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
         self._state = DaemonState.STARTING

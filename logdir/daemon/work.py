@@ -22,6 +22,7 @@ from logdir.daemon.history import History
 from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.pause import PauseFileError, pause_error
+from logdir.daemon.quorum import Quorum
 from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
@@ -37,7 +38,6 @@ from logdir.service.batch.auto_capture import capture_new
 from logdir.service.batch.pressure import relieve
 from logdir.service.batch.purge_batches import Halted, Rates
 from logdir.service.batch.use_cases import Spec, run
-from logdir.service.cluster.source import SourceRequest
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.json_form import to_json
 from logdir.service.report.json_text import compact
@@ -62,6 +62,7 @@ class Surroundings(Protocol):
     history: History
     counters: Counters
     failed_disks: FailedDisks
+    quorum: Quorum
 
     def sweep(self) -> None:
         """Sweep soon."""
@@ -239,9 +240,11 @@ class Work:
             self._set_timer()  # It has come early: the wall clock and the boot-time clock went apart.
         if not is_due or not self.is_automatic or self.halted() is not None:
             return
-        broker = self.session.broker
+        broker, client = self.session.broker, self.session.config.client_properties
+        if not self.supervisor.quorum.is_known(client, self._cluster_id):
+            return  # The thread that asks calls this again, with or without an answer.
         request = PurgeRequest(
-            source=SourceRequest(),
+            source=self.supervisor.quorum.source(client),
             bytes_per_second=self.session.config.purge_bytes_per_second,
             budget_ms=PURGE_STEP_MS,
             halted=self.halted,
@@ -330,27 +333,36 @@ class Work:
         log_dirs = (self._look or look_at(session)).log_dirs
         self._look = None
         self._note_failed(log_dirs)
-        belongs = [root.belongs for root in session.broker.roots]
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
         return replace(
             blank_status(session.config.name, supervisor.version),
             looked_at_ms=clock.now_ms(),
             node_id=self._node_id,
-            cluster_id=belongs[0].cluster_id if belongs else None,
+            cluster_id=self._cluster_id,
             broker_runs=session.is_running(),
             log_dirs=log_dirs,
             captured=counters.captured,
             missed=counters.missed,
             purged=counters.purged,
             failed_replicas=supervisor.failed_disks.record(self._node_id),
-            waiting=(*waiting_of(session, log_dirs), *self._kept, *self._stops(), *self.documents.waiting),
+            waiting=(
+                *waiting_of(session, log_dirs),
+                *self._kept,
+                *self._stops(),
+                *self.documents.waiting,
+                *supervisor.quorum.problem(session.config.client_properties),
+            ),
             next_due_ms=min(deadlines, default=None),
         )
 
     @property
     def _node_id(self) -> int | None:
         return next((root.belongs.node_id for root in self.session.broker.roots), None)
+
+    @property
+    def _cluster_id(self) -> str | None:
+        return next((root.belongs.cluster_id for root in self.session.broker.roots), None)
 
     def _note_failed(self, log_dirs: Sequence[LogDirStatus]) -> None:
         """Log which disks have failed since the last look, with their replicas, and which are back."""

@@ -79,6 +79,8 @@ def candidate_for(image: Image, one: LogDirFacts, replica: Replica, assignment: 
         )
     if evidence.proof is Proof.STOP_REPLICA:
         reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
+    elif evidence.proof is Proof.LIVE_CLUSTER:
+        reason, rule = Reason.TOPIC_REMOVED, Rule.ID_UNKNOWN
     elif assignment.other_id is not None:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_REMOVED
     elif assignment.has_left:

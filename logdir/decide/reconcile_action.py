@@ -26,6 +26,7 @@ class Rule(Enum):
     ID_DIFFERS = "KIP-516, LeaderAndIsr: stale request 2 and INCREMENTAL, the topic id differs"
     STOP_REPLICA = "KIP-516, DeleteTopics, step 2: StopReplica with delete"
     TOPIC_REMOVED = "KIP-631, Topic Identifiers: RemoveTopicRecord"
+    ID_UNKNOWN = "KIP-516, Describe Topics: two brokers know no such topic id"
     ID_REMOVED = "KIP-516, DeleteTopics: the name has another id, and the removal of this one was seen"
     MOVED_AWAY = "KIP-631, Topic Identifiers: log directories are compared with the latest metadata"
     GIVES_ID = "KIP-516, Migration: partition.metadata for a partition without a topic id"

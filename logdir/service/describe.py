@@ -25,7 +25,8 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.cluster.image_source import Desired, against_blank, read_desired
 from logdir.service.cluster.own_log import own_log
-from logdir.service.cluster.source import SourceRequest, parse_uri
+from logdir.service.cluster.source import Scheme, SourceRequest, parse_uri
+from logdir.service.cluster.source import asked as asked_for
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.host import Host, look_at_host, unformatted
 from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
@@ -103,7 +104,11 @@ def describe(asked: DescribeRequest, *, source_read: Callable[[Image], None]) ->
     """
     selector = None if asked.selector in (None, EVERYTHING) else parse(str(asked.selector))
     source = SourceRequest() if asked.source is None else asked.source
-    parse_uri(source.uri)
+    if parse_uri(source.uri).scheme is Scheme.CLUSTER:
+        # A partition that the cluster assigns here, and that no log dir has, would not be shown.
+        expected = "a source with every partition: metadata:[DIR], request:FILE or znodes:FILE"
+        fix = "logdirctl strays and reconcile take it: the cluster is asked only about the ids on these disks"
+        raise ConfigError((asked_for(expected, source.uri, fix),))
     with connected(asked.broker) as ports:
         return _describe(asked, selector, source, ports, source_read)
 

@@ -5,7 +5,7 @@ Spec: design §3.3, §6.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
@@ -29,7 +29,7 @@ from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent
-from logdir.observe.facts import ReplicaIndex, StagedReplica
+from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 from logdir.paths import DELETING, WORK_ROOT_FILE
 from logdir.reasons import Reason
 from logdir.replica_ref import ReplicaRef
@@ -196,7 +196,8 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     unread = [one.log_dir for one in facts if one.problem is not None]
     roots, now = read_roots(ports, unread), read_instant()
     # Without staged replicas the cluster metadata is not needed.
-    looked = recheck(asked.source, ports, facts, roots.last_applied, is_past_needed=True) if items else None
+    source = _committed(asked, facts) if items else asked.source
+    looked = recheck(source, ports, facts, roots.last_applied, is_past_needed=True) if items else None
     known = ReplicaIndex(facts)
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, known) for one in items]
     if asked.are_ends_wanted:
@@ -224,6 +225,16 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
         node_id=_only({one.node_id for one in facts}),
         broker_runs=_is_running(ports),
     )
+
+
+def _committed(asked: StagedListingRequest, facts: Sequence[LogDirFacts]) -> SourceRequest:
+    """Return the source, up to the high watermark of the quorum where the daemon's configuration says how to ask it."""
+    path = asked.broker.client_properties
+    if path is None:
+        return asked.source
+    from logdir.service.cluster.live_source import committed_source
+
+    return committed_source(asked.source, path, _only({one.cluster_id for one in facts}))
 
 
 _T = TypeVar("_T")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.kafka.client import ReplicaKey
 from tests.kafka.rig import Broker, Rig, await_true, free_ports
 from tests.kafka.rotation import releases_of
 from tests.logdir.wire.client.authority import Authority, make
+from tests.tools.ctl import ctl_json
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -231,3 +233,17 @@ def test_a_listener_without_tls_and_without_users(scene: Scene) -> None:
     with ClusterClient(parse(f"bootstrap.servers={scene.rig.brokers[0].address}".encode())) as client:
         assert client.cluster().cluster_id == scene.rig.cluster_id
         assert existence(client, scene.pay, 2) is Existence.PRESENT
+
+
+def test_strays_of_a_topic_that_this_user_may_not_see_are_unknown(scene: Scene, tmp_path: Path) -> None:
+    broker = scene.rig.brokers[0]
+    words = ("strays", "hidden", "--server-properties", broker.write_configuration(), "--from")
+    alice, admin = tmp_path / "alice.properties", tmp_path / "admin.properties"
+    alice.write_bytes(scene.properties("SCRAM-SHA-512", SCRAM))
+    admin.write_bytes(scene.properties("PLAIN", PLAIN))
+    _, found = ctl_json(*words, f"cluster:{alice}")
+    assert [(one["topic"], one["state"], one["evidence"]["kind"]) for one in found["items"]] == [
+        ("hidden", "unknown", "unknown")
+    ]
+    _, found = ctl_json(*words, f"cluster:{admin}")
+    assert found.get("items", []) == []

@@ -27,8 +27,8 @@ UNDO: Final = Claim(
 )
 DAEMON_SOAK: Final = Claim(
     key="daemon-soak",
-    text="daemon, workers and a stock broker killed at random instants of a random workload lose nothing, purge "
-    "nothing early, and leave nothing to do by hand",
+    text="daemon, workers and a stock broker killed at random instants of a random workload lose nothing, "
+    "purge nothing early, and leave nothing to do by hand",
     where=(f"{_KAFKA}/test_daemon_soak.py::test_nothing_is_lost_or_early_and_nothing_is_left_whatever_is_killed",),
     sizes={"kills": Sizes(full=500, ci=15, ci_part=40)},
     needs="Java and Maven",

@@ -49,7 +49,7 @@ def blocks_of(path: Path) -> list[str]:
 def typed_in(text: str) -> Iterator[str]:
     """Yield the command lines of a document's blocks of code."""
     is_fenced = False
-    for line in text.splitlines():
+    for line in CONTINUED.sub(" ", text).splitlines():
         if line.startswith("```"):
             is_fenced = not is_fenced
         found = re.search(r"(?:^|\|\s)(?:\S*/)?logdirctl (.*)", line.strip())

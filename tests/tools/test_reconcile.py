@@ -225,8 +225,8 @@ def test_beside_a_running_broker_it_is_planned_and_not_done(removed: Rig) -> Non
 @pytest.mark.parametrize(
     ("source", "status", "found"),
     [
-        ("", Exit.USAGE, "expected metadata:[DIR], request:FILE or znodes:FILE"),
-        ("cluster:", Exit.USAGE, "cluster: is not supported yet"),
+        ("", Exit.USAGE, "expected metadata:[DIR], cluster:FILE, request:FILE or znodes:FILE"),
+        ("cluster:", Exit.USAGE, "expected a file behind cluster:"),
         ("request:", Exit.USAGE, "expected a file behind request:"),
         ("metadata:", Exit.USAGE, "a __cluster_metadata-0 in one of the log dirs"),
         ("metadata:{folder}/none", Exit.USAGE, "No such file"),

@@ -97,13 +97,13 @@ def request_of(arguments: argparse.Namespace) -> BrokerRequest:
     """Return which broker the arguments name, with the disks that they skip, accept or select."""
     from logdir.service.log_dirs.request import BrokerRequest
 
-    server_properties = arguments.server_properties
+    named = {"server_properties": arguments.server_properties}
     if arguments.config is not None:
         from logdir.daemon.config import read_config
 
-        server_properties = read_config(arguments.config).server_properties
+        named = read_config(arguments.config).named
     return BrokerRequest(
-        server_properties=server_properties,
+        **named,
         log_dirs=arguments.log_dirs,
         skipped=tuple(getattr(arguments, "skip_log_dir", ())),
         accepted_stale=tuple(getattr(arguments, "even_if_stale_disk", ())),

@@ -37,7 +37,7 @@ def named_argv(arguments: argparse.Namespace) -> str:
 
 def source(default: str | None = str(OWN_LOG), *, is_required: bool = False) -> tuple[Option, ...]:
     """Return ``--from``, ``--high-watermark`` and ``--leader-epoch``; ``default``: the source without ``--from``."""
-    text = "where to read what the cluster assigns: metadata:[DIR], request:FILE or znodes:FILE"
+    text = "where to read what the cluster assigns: metadata:[DIR], or cluster:, request: or znodes:FILE"
     text += "" if is_required else " (default metadata:, the broker's own log)"
     committed = "HighWatermark that kafka-metadata-quorum describe --status prints; needs --leader-epoch"
     filling: dict[str, Any] = {"dest": "source", "field": "source", "value": source_of}

@@ -1,4 +1,5 @@
-"""Which other brokers hold a partition, by a metadata log: no other source shows which brokers are online.
+"""Which other brokers hold a partition, by a metadata log or the live cluster: no other source shows which brokers are
+online.
 
 Spec: design §3.3; attacks A46, A48.
 """
@@ -9,7 +10,7 @@ from logdir.cluster.image import Image, Partition
 
 
 def holders_elsewhere(image: Image, one: Partition) -> tuple[int, ...]:
-    """Return the other online brokers that have a partition in sync, on an online log dir."""
+    """Return the other online brokers that have a partition in sync, on a log dir that is not known to be offline."""
     found = []
     for node in one.isr:
         broker = image.brokers.get(node)

@@ -130,7 +130,9 @@ def after_image(
     if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
         known = replace(known, metadata=mark)
     registered = image.brokers.get(image.node_id)
-    if is_broker_running and registered is not None and not registered.is_fenced:
+    # The live cluster does not tell the incarnation.
+    is_told = registered is not None and registered.incarnation and not registered.is_fenced
+    if is_broker_running and registered is not None and is_told:
         known = replace(known, incarnation_id=str(Uuid(registered.incarnation)))
     return known
 

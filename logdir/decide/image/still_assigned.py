@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from logdir.cluster.assignment import Assignment, AssignmentState, assignment_in
 from logdir.cluster.image import Image, Partition, Source
 from logdir.decide.image.holders import holders_elsewhere
-from logdir.decide.image.trust import YOUNGER_BY_MS
+from logdir.decide.image.trust import YOUNGER_BY_MS, is_proof_of_removal
 from logdir.errors import Problem
 from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
@@ -31,6 +31,8 @@ from logdir.reasons import Reason
 
 _ASSIGNED: Final = frozenset((AssignmentState.WANTED, AssignmentState.NO_ID, AssignmentState.ZERO_ID))
 _NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
+_SHOW_HOLDERS: Final = frozenset((Source.METADATA_LOG, Source.LIVE_CLUSTER))
+"""Sources that show which brokers are online, and of which a current image is complete for the replicas it covers."""
 _ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
 """Reasons of a staging that mean: the id may still exist, but not on this broker."""
 _GONE: Final = frozenset((Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED))
@@ -130,9 +132,10 @@ def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: 
     """Return the assignment by one source and the marker."""
     topic_id = item.ref.topic_id if item.marker is None else item.ref.topic_id or item.marker.topic_id
     ref = replace(item.ref, topic_id=topic_id)
+    began_ms = None if item.marker is None else item.marker.staged_at_ms
     for seen in (cluster.image, cluster.seen):
-        if seen is not None and _is_removed(assignment_in(seen, ref)):
-            return StillAssigned(Assigned.GONE, f"the removal of its topic id is committed in {seen.origin}")
+        if seen is not None and _is_removed(assignment_in(seen, ref)) and is_proof_of_removal(seen, began_ms):
+            return StillAssigned(Assigned.GONE, _how_gone(seen))
     image = cluster.image
     by_marker = None if item.marker is None or not is_marker_asked else _by_marker(item.marker)
     if image is not None:
@@ -143,14 +146,28 @@ def _assignment(cluster: ClusterState, item: StagedReplica, *, is_marker_asked: 
             if assignment.state is not AssignmentState.WANTED:
                 return StillAssigned(Assigned.UNKNOWN, f"{_NAME_ALONE} {_as_of(image)}")
             if cluster.is_current:
-                return StillAssigned(Assigned.HERE, f"it is assigned here {_as_of(image)}, and nothing came after that")
+                return StillAssigned(Assigned.HERE, f"it is assigned here {_as_of(image)}{_is_last(image)}")
             return StillAssigned(Assigned.UNKNOWN, f"it was assigned here {_as_of(image)}, {_since(cluster)}")
-        is_log = image.source is Source.METADATA_LOG
+        is_log = image.source in _SHOW_HOLDERS
         # A name has one id at a time, and an id is never reused.
         is_replaced = is_log and assignment.state is AssignmentState.OTHER_ID and _is_newer(image, item.marker)
-        if is_replaced or (cluster.is_current and is_log and assignment.state is not AssignmentState.NOT_COVERED):
+        # A removal that the live cluster does not prove yet is no removal.
+        is_known = assignment.state not in (AssignmentState.NOT_COVERED, AssignmentState.REMOVED)
+        if image.source is Source.METADATA_LOG:
+            is_known = assignment.state is not AssignmentState.NOT_COVERED
+        if is_replaced or (cluster.is_current and is_log and is_known):
             return _not_assigned(image, item, assignment)
     return by_marker or StillAssigned(Assigned.UNKNOWN, _hint(cluster, item))
+
+
+def _how_gone(image: Image) -> str:
+    if image.source is Source.LIVE_CLUSTER:
+        return f"two brokers of {image.origin} know no such topic id"
+    return f"the removal of its topic id is committed in {image.origin}"
+
+
+def _is_last(image: Image) -> str:
+    return "" if image.source is Source.LIVE_CLUSTER else ", and nothing came after that"
 
 
 def _is_removed(assignment: Assignment) -> bool:
@@ -195,7 +212,7 @@ def _is_newer(image: Image, marker: ReplicaMarker | None) -> bool:
 def _hint(cluster: ClusterState, item: StagedReplica) -> str:
     found = _since(cluster)
     latest = cluster.latest
-    if latest is None:
+    if latest is None or latest.source is not Source.METADATA_LOG:
         return found
     assignment = assignment_in(latest, item.ref)
     if assignment.state is AssignmentState.REMOVED:
@@ -209,6 +226,8 @@ def _since(cluster: ClusterState) -> str:
     why = "" if cluster.blind is None else f": {cluster.blind.path}: {cluster.blind.mismatch()}"
     if cluster.known_offset is not None:
         return f"not known since offset {cluster.known_offset}{why}"
+    if cluster.image is not None and cluster.image.source is Source.LIVE_CLUSTER:
+        return f"no two brokers of {cluster.image.origin} say the same of it, or it was staged too recently{why}"
     if cluster.image is not None and not cluster.image.is_dated:
         return f"it is not known when {cluster.image.origin} was taken{why}"
     if cluster.image is not None:
@@ -225,6 +244,8 @@ def remedy(cluster: ClusterState, otherwise: str) -> str:
 def _as_of(image: Image) -> str:
     if image.source is Source.METADATA_LOG:
         return f"at offset {image.offset}"
+    if image.source is Source.LIVE_CLUSTER:
+        return f"by the brokers of {image.origin}"
     return f"in {image.origin}"
 
 
@@ -243,11 +264,15 @@ def sharing_of(cluster: ClusterState, replica: Replica, birth_ms: int | None) ->
     unread = next((one.blind for one in cluster.beside if one.blind is not None and not one.images), None)
     if unread is not None and found.sharing is Sharing.IN_SYNC_ELSEWHERE:
         found = Shared(Sharing.UNKNOWN, f"{found.found}, but {unread.path} may show otherwise: {unread.mismatch()}")
+    # An own log is not newer than the answer of the live cluster.
+    is_live = cluster.image is not None and cluster.image.source is Source.LIVE_CLUSTER
     newer = [one for one in cluster.beside if _end_of(one) >= _end_of(cluster)]
     for one in sorted(newer, key=_end_of):
         beside = _sharing(one, replica, birth_ms)
         # After its damaged part a newer own log may contain anything.
         is_damaged = any(image.ended is not None for image in one.images)
+        if is_live and found.sharing is not Sharing.UNKNOWN and beside.sharing is not Sharing.LAST:
+            continue
         if found.sharing is not Sharing.LAST and (is_damaged or beside.sharing is not Sharing.UNKNOWN):
             found = beside
     return found
@@ -275,10 +300,12 @@ def _sharing(cluster: ClusterState, replica: Replica, birth_ms: int | None) -> S
     newest = images[0]
     assignment = assignment_in(newest, replica.ref)
     match assignment.evidence:
-        case Removed() if not assignment.has_left:
+        case Removed() if not assignment.has_left and is_proof_of_removal(newest, birth_ms):
             return Shared(Sharing.NOT_HERE, "its removal was seen", newest.as_of_ms)
         case Removed() if birth_ms is not None and newest.as_of_ms - birth_ms > YOUNGER_BY_MS:
             return Shared(Sharing.NOT_HERE, f"it had left this node {_as_of(newest)}", newest.as_of_ms)
+        case Removed() if not assignment.has_left:
+            return Shared(Sharing.UNKNOWN, "no broker knows its topic id, and its directory may be too young")
         case Removed():
             # It may have been assigned again in a lost tail (A1): its directory is younger than its removal from this
             # node.
@@ -310,7 +337,7 @@ def other_in_sync(image: Image, one: Partition) -> tuple[int, ...]:
 
     Only a metadata log shows whether their log dirs are online, too.
     """
-    if image.source is Source.METADATA_LOG:
+    if image.source in _SHOW_HOLDERS:
         return holders_elsewhere(image, one)
     return tuple(
         node

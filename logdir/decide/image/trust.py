@@ -77,6 +77,21 @@ def check_image(
     return None if problem is None else ImageRejection(problem=problem, holds_purges=True)
 
 
+def is_proof_of_removal(image: Image, began_ms: int | None) -> bool:
+    """Whether a removal that an image shows counts for a directory or marker.
+
+    A metadata log or a request contains the removal itself. The brokers of a live cluster only know no such topic id,
+    which may be because they do not know it yet.
+
+    Args:
+        image: Any image that shows the removal.
+        began_ms: When the directory or marker began (wall clock); ``None``: not known.
+    """
+    if image.source is not Source.LIVE_CLUSTER:
+        return True
+    return began_ms is not None and image.as_of_ms - began_ms > YOUNGER_BY_MS
+
+
 def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
     """Whether there is no sign that an image is of another cluster than the log dirs."""
     return image.cluster_id is None or _clusters(facts) in ([], [image.cluster_id])
@@ -148,18 +163,25 @@ def _against_twin(image: Image, host_context: HostContext) -> Problem | None:
         return None
     if _is_ours(registered, image, host_context):
         return None
-    incarnation = Uuid(registered.incarnation)
+    is_live = image.source is Source.LIVE_CLUSTER
+    found = "the cluster lists it among its brokers"
+    if not is_live:
+        incarnation = Uuid(registered.incarnation)
+        found = f"registered and unfenced with incarnation {incarnation}, not the last one of this host"
+    again = "repeat the command" if is_live else "copy the log again"
     return Problem(
         Why.NODE_RUNS_ELSEWHERE.value,
         image.origin,
         f"node {image.node_id} not running elsewhere while no broker runs here",
-        f"registered and unfenced with incarnation {incarnation}, not the last one of this host",
-        "if its broker was stopped or killed here a moment ago, copy the log again once the cluster has fenced it; "
+        found,
+        f"if its broker was stopped or killed here a moment ago, {again} once the cluster has fenced it; "
         "otherwise these disks are a clone, or were detached from the host on which it runs: change nothing here",
     )
 
 
 def _is_ours(registered: Broker, image: Image, host_context: HostContext) -> bool:
+    if image.source is Source.LIVE_CLUSTER:
+        return False  # Its answers have no incarnation, and a broker that does not run is soon not listed any more.
     last = None if host_context.last_applied is None else host_context.last_applied.incarnation_id
     if last is not None:
         return last == str(Uuid(registered.incarnation))

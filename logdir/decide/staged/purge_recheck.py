@@ -25,7 +25,7 @@ from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source
 from logdir.decide.candidate import is_held_elsewhere, refuse_last_copy
 from logdir.decide.image.still_assigned import is_kept_for_last, other_in_sync
-from logdir.decide.image.trust import YOUNGER_BY_MS
+from logdir.decide.image.trust import YOUNGER_BY_MS, is_proof_of_removal
 from logdir.decide.refusal import Refusal, refuse
 from logdir.decide.staged.wanted import HAS_A_TWIN, has_live_copy, is_wanted
 from logdir.errors import Problem
@@ -147,7 +147,7 @@ def _shows_not_here(image: Image, item: StagedReplica, marker: ReplicaMarker) ->
     """Whether an image shows that a replica assigned here at its staging is not assigned here any more."""
     assignment = assignment_in(image, item.ref)
     if assignment.state is AssignmentState.REMOVED and not assignment.has_left:
-        return True  # A topic id is never reused.
+        return is_proof_of_removal(image, marker.staged_at_ms)  # A topic id is never reused.
     return assignment.state is not AssignmentState.NOT_COVERED and _is_news(image, marker)
 
 
@@ -236,7 +236,7 @@ def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
 
 def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:
     """Refuse a replica assigned to other nodes if none of them holds it and is online."""
-    if image.source is not Source.METADATA_LOG:
+    if image.source not in (Source.METADATA_LOG, Source.LIVE_CLUSTER):
         return None  # No other source shows which brokers are online.
     one = assignment_in(image, item.ref).partition
     if one is None or is_held_elsewhere(image, one):

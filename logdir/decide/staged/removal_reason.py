@@ -16,6 +16,7 @@ from typing import Final
 from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source
 from logdir.decide.image.still_assigned import other_in_sync
+from logdir.decide.image.trust import is_proof_of_removal
 from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.wanted import has_live_copy
 from logdir.formats.own.inventory import Kind
@@ -69,7 +70,7 @@ def is_due_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, kep
 def _is_topic_removed(image: Image, item: StagedReplica, marker: ReplicaMarker) -> bool:
     found = assignment_in(image, item.ref)
     if found.state is AssignmentState.REMOVED and not found.has_left:
-        return True  # A topic id is never reused.
+        return is_proof_of_removal(image, marker.staged_at_ms)  # A topic id is never reused.
     if image.source is not Source.METADATA_LOG or not _is_later(image, marker):
         return False
     # An older log may not contain the topic yet.
@@ -92,4 +93,6 @@ def _is_live_here(item: StagedReplica, known: ReplicaIndex) -> bool:
 
 
 def _is_later(image: Image, marker: ReplicaMarker) -> bool:
-    return image.is_dated and image.as_of_ms > marker.staged_at_ms
+    # The brokers of a live cluster may answer from metadata that is older than the question.
+    is_surely = is_proof_of_removal(image, marker.staged_at_ms)
+    return image.is_dated and image.as_of_ms > marker.staged_at_ms and is_surely

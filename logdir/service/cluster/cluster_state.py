@@ -27,7 +27,7 @@ from logdir.observe.facts import LogDirFacts
 from logdir.paths import METADATA_DIR
 from logdir.refusal_slug import Why
 from logdir.service.cluster.own_log import is_same, own_log, own_logs
-from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, parse_uri, quorum_word
+from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import metadata_path
 
@@ -48,9 +48,7 @@ def require_source(source: SourceRequest) -> None:
         ConfigError: the source is invalid, or is ``request:``, a document that describes a change and no state.
     """
     if parse_uri(source.uri).scheme is Scheme.REQUEST:
-        raise ConfigError(
-            (Problem("config-error", "--from", "a state, not a change: metadata:[DIR] or znodes:FILE", source.uri),)
-        )
+        raise ConfigError((asked("a state, not a change: metadata:[DIR], cluster:FILE or znodes:FILE", source.uri),))
     quorum_word(source)
 
 
@@ -289,7 +287,8 @@ def usable(desired: Desired, facts: Sequence[LogDirFacts], now_ms: int) -> Clust
     blank = against_blank(image)
     rejection = None if blank is not None else check_image(image, facts, host_context, now_ms)
     problem = blank if rejection is None else rejection.problem
-    if latest is not None and (latest.epoch < 0 or check_image(latest, facts, host_context, now_ms) is not None):
+    is_empty = latest is not None and latest.source is Source.METADATA_LOG and latest.epoch < 0
+    if latest is not None and (is_empty or check_image(latest, facts, host_context, now_ms) is not None):
         latest = None
     return ClusterState(
         seen=image if is_of_cluster(image, facts) else None,

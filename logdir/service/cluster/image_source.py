@@ -1,7 +1,8 @@
 """Reading the source that ``--from URI`` names: the cluster image, and facts of this host to judge it by.
 
 ``metadata:[DIR]`` is a metadata log, by default the broker's own; ``request:FILE`` a LeaderAndIsr or StopReplica
-request as a JSON document; ``znodes:FILE`` a JSON document of ZooKeeper's znodes. No file on a disk shows how far a
+request as a JSON document; ``znodes:FILE`` a JSON document of ZooKeeper's znodes; ``cluster:FILE`` the live cluster,
+asked by the client properties file. No file on a disk shows how far a
 metadata log is committed. By default the log counts up to its newest snapshot, or up to the last applied position; an
 operator may give the high watermark of the quorum.
 
@@ -13,7 +14,6 @@ Spec: design §4, §6; attacks A1, A2, A20, A27, A29, A43.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -43,12 +43,13 @@ from logdir.metadata.topic_detail import Details, read_details
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import META_PROPERTIES, METADATA_DIR
 from logdir.service.cluster.own_log import as_ended, ends_now, is_same, own_log, own_logs, reaches
+from logdir.service.cluster.read_whole import read_whole, readable
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
 """A watermark beyond the end of any log."""
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+_NAME_ONE = "name a source: --from metadata:DIR, cluster:FILE, request:FILE or znodes:FILE"
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """States of live replicas for which the directory name is enough: they are not opened, and their age is not read."""
 
@@ -196,6 +197,12 @@ def _read_desired(
             # The document has no time of its own, and its file time may be that of a copy: it never counts as current.
             taken_ms = min(now_ms, _changed_ms(uri.path))
             image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+        case Scheme.CLUSTER:
+            # Loaded where it is used: TLS takes longer to load than a small log takes to read.
+            from logdir.service.cluster.live_source import read_live
+
+            image, latest = read_live(uri.path, facts, node_id, now_ms)
+            is_current = True
     return Desired(
         uri=uri,
         image=remembering(image, _ids(facts)),
@@ -286,14 +293,14 @@ def _unread_log(where: str, found: str, *, is_denied: bool) -> MetadataLogUnread
         where,
         expected="the broker's own metadata log, to learn what the cluster assigns here",
         found=found,
-        fix=f"{first}, or name another source: --from metadata:DIR, request:FILE or znodes:FILE",
+        fix=f"{first}, or name another source: --from metadata:DIR, cluster:FILE, request:FILE or znodes:FILE",
     )
 
 
 def _metadata_dir(path: str | None) -> str:
     if path is None:
         expected = f"a {METADATA_DIR} in one of the log dirs"
-        raise ConfigError((asked(expected, "none", "name a source: --from metadata:DIR, request:FILE or znodes:FILE"),))
+        raise ConfigError((asked(expected, "none", _NAME_ONE),))
     inner = f"{path}/{METADATA_DIR}"
     # The reader of the log reports a disk that does not answer.
     is_there = os.path.isdir(inner)  # noqa: PTH112 - unlike Path's it never raises
@@ -310,7 +317,7 @@ def _read_log(
     known: Image | None = None,
 ) -> Image:
     mark: MetadataMark | None = None if last_applied is None else last_applied.metadata
-    with _readable(directory):
+    with readable(directory):
         cluster_id = _cluster_of(directory)
         past = known
         if is_past_needed:
@@ -334,39 +341,8 @@ def _cluster_of(directory: str) -> str | None:
     return meta_properties.parse(read_whole(path, 1 << 20), path).cluster_id
 
 
-@contextmanager
-def _readable(path: str, option: str = "--from") -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        found = f"{error.strerror or error}: {error.filename or path}"
-        raise ConfigError((asked("a source that can be read", found)._replace(path=option),)) from error
-
-
-def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
-    """Return the content of a regular file, at most ``limit`` + 1 bytes.
-
-    Args:
-        path: The file.
-        limit: In bytes.
-        option: The option that names the file, for the error.
-
-    Raises:
-        ConfigError: the file does not exist, cannot be read, or is no regular file.
-    """
-    with _readable(path, option):
-        descriptor = os.open(path, _OPEN)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ConfigError((asked("a regular file", path)._replace(path=option),))
-            with open(descriptor, "rb", closefd=False) as file:
-                return file.read(limit + 1)
-        finally:
-            os.close(descriptor)
-
-
 def _changed_ms(path: str) -> int:
-    with _readable(path):
+    with readable(path):
         return Path(path).stat().st_mtime_ns // 1_000_000
 
 

@@ -19,7 +19,7 @@ from logdir.errors import FormatError, RefusedError
 from logdir.formats.own import staged_document
 from logdir.formats.own.staged_document import ListedReplica, ListedState, StagedDocument
 from logdir.refusal_slug import Why
-from logdir.service.cluster.image_source import read_whole
+from logdir.service.cluster.read_whole import read_whole
 
 OPTION = "--with"
 _USABLE = frozenset((ListedState.COUNTING, ListedState.DUE, ListedState.HELD, ListedState.INCOMING))

@@ -1,4 +1,4 @@
-"""Sources of cluster metadata: ``metadata:[DIR]``, ``request:FILE`` or ``znodes:FILE``.
+"""Sources of cluster metadata: ``metadata:[DIR]``, ``cluster:FILE``, ``request:FILE`` or ``znodes:FILE``.
 
 Not here: reading them (``image_source``). Few imports: every command with ``--from`` imports this module first.
 
@@ -20,6 +20,8 @@ class Scheme(Enum):
     METADATA = "metadata"
     REQUEST = "request"
     ZNODES = "znodes"
+    CLUSTER = "cluster"
+    """The live cluster, by a client properties file."""
 
 
 class Uri(NamedTuple):
@@ -87,8 +89,7 @@ def parse_uri(text: str) -> Uri:
     scheme, colon, path = text.partition(":")
     known = {one.value: one for one in Scheme}
     if not colon or scheme not in known or "\0" in path:
-        fix = "cluster: is not supported yet" if text.startswith("cluster:") else ""
-        raise ConfigError((asked("metadata:[DIR], request:FILE or znodes:FILE", text, fix),))
+        raise ConfigError((asked("metadata:[DIR], cluster:FILE, request:FILE or znodes:FILE", text),))
     if not path and known[scheme] is not Scheme.METADATA:
         raise ConfigError((asked(f"a file behind {scheme}:", "none"),))
     return Uri(known[scheme], os.path.abspath(path) if path else "")

@@ -32,6 +32,8 @@ class BrokerRequest:
     """How long a log dir may give no sign of life before it is SUSPECT."""
     least_free_percent: int | None = None
     """``staged.min.free``: a disk with less free space is nearly full; ``None``: the default."""
+    client_properties: str | None = None
+    """The client properties file of the daemon's configuration, by which the quorum is asked; ``None``: it is not."""
     source: str | None = None
     """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
 

@@ -24,7 +24,8 @@ from logdir.formats.stock_output.topic_lines import PartitionText, Reassignment,
 from logdir.ids import TopicId
 from logdir.metadata.topic_detail import Details, configs_of
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.cluster.image_source import Desired, read_whole
+from logdir.service.cluster.image_source import Desired
+from logdir.service.cluster.read_whole import read_whole
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.text import utf8
 

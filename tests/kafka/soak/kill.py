@@ -11,12 +11,16 @@ import os
 import random
 import select
 import signal
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from logdir.errors import LogDirError
+from logdir.service.report.exit_status import AnsweredError
+from tests.kafka.client import ClientError
 from tests.kafka.soak.disk import MARKER, NEW_MARKER, work_of
 from tests.soak.watch import Watch
 
@@ -142,6 +146,22 @@ def standing_still(pids: Sequence[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
+class Task(threading.Thread):
+    """Something that runs beside the aiming; what it raises is kept."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._do = run
+        self.answer: object = None
+
+    def run(self) -> None:
+        """Do it."""
+        try:
+            self.answer = self._do()
+        except (LogDirError, AnsweredError, ClientError, OSError) as error:
+            self.answer = error
+
+
 class Aim:
     """Waits for a good moment and kills then."""
 
@@ -156,7 +176,7 @@ class Aim:
     def kill(
         self,
         doing: Doing,
-        begin: Callable[[], None],
+        task: Task,
         processes: Callable[[], list[int]],
         victim: Callable[[], int | None],
         *,
@@ -167,7 +187,7 @@ class Aim:
 
         Args:
             doing: What begins.
-            begin: Begins it; returns at once.
+            task: Begins it, and is alive for as long as it is certainly not over.
             processes: The daemon and all it has started.
             victim: The process to kill; ``None``: the one that was meant does not live, and the first of all does.
             seconds: How long to wait for something to be in progress.
@@ -178,8 +198,8 @@ class Aim:
         """
         watch = Watch(self._tops(doing))
         try:
-            begin()
-            return self._wait(watch, doing, processes, victim, time.monotonic() + seconds, is_aimed=is_aimed)
+            task.start()
+            return self._wait(watch, doing, task, processes, victim, time.monotonic() + seconds, is_aimed=is_aimed)
         finally:
             watch.close()
 
@@ -187,6 +207,7 @@ class Aim:
         self,
         watch: Watch,
         doing: Doing,
+        task: Task,
         processes: Callable[[], list[int]],
         victim: Callable[[], int | None],
         until: float,
@@ -199,12 +220,13 @@ class Aim:
             pause = _CALM_S if changes else 0.1
             ready, _, _ = select.select([watch.descriptor], [], [], 0.0 if is_over else pause)
             changes += watch.count() if ready else 0
-            if not is_over and (not is_aimed or (changes < wanted and (ready or not changes))):
+            is_calm = bool(changes) and not ready and not task.is_alive()
+            if not is_over and (not is_aimed or (changes < wanted and not is_calm)):
                 continue
             pids = processes()
             with standing_still(pids):
                 what = in_progress(self._log_dirs, doing)
-                if what != IDLE or is_over or (changes and not ready):
+                if what != IDLE or is_over or is_calm:
                     target = victim()
                     with suppress(ProcessLookupError):
                         os.kill(pids[0] if target is None else target, signal.SIGKILL)

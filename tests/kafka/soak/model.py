@@ -66,7 +66,7 @@ class Log:
     is_excused: bool = False
     """Whether the daemon was down for so long after its deletion that its broker may have removed it."""
     former_id: str = ""
-    """The topic id it was deleted with, once it was adopted: its broker, and another capture, may still have that."""
+    """The topic id it was deleted with, once it was adopted; its broker or another capture may have it under that."""
     files: frozenset[str] = frozenset()
     """What it had as it was last seen live, of what its records need."""
 
@@ -176,7 +176,8 @@ class Judge:
             if log.content in self._model.captured and self._may_be_gone(log):
                 return self._against_missing(log)  # Purged before its broker removed it.
             return [f"not captured: {log} lies only at {_places(there)}"]
-        if len(staged) > 1:
+        # A broker that starts makes the indexes of a -delete again: what is captured then is another directory.
+        if len(staged) > len({tuple(sorted(_own_inodes(one).items())) for one in staged}):
             return [f"doubled: {log} lies at {_places(there)}"]
         return self._against_staged(log, staged[0], there)
 
@@ -221,8 +222,8 @@ class Judge:
         if missing := log.files - one.inodes.keys():
             wrong.append(f"incomplete: {log} is staged without {sorted(missing)}")
         for other in there:
-            # A broker that starts loads a -stray again, and writes some of its small files again.
-            lacking = {n for n, inode in other.inodes.items() if one.inodes.get(n) != inode and _is_its_own(n)}
+            # A broker that starts loads a -stray, and makes some small files again.
+            lacking = _own_inodes(other).keys() - one.inodes.keys()
             if other.place == "delete" and lacking:
                 wrong.append(f"incomplete: {log} is captured without {sorted(lacking)} of {other.name}")
         marker = one.marker or {}
@@ -243,9 +244,10 @@ class Judge:
         return []
 
 
-def _is_its_own(name: str) -> bool:
-    """Whether a file is a replica's: no marker of ours, and none that its broker is just writing."""
-    return name not in (MARKER, NEW_MARKER) and not name.endswith(".tmp")
+def _own_inodes(one: Found) -> dict[str, int]:
+    """Return the files of a replica: no marker of ours, and nothing that its broker is just writing."""
+    left_out = MARKER, NEW_MARKER
+    return {name: inode for name, inode in one.inodes.items() if name not in left_out and not name.endswith(".tmp")}
 
 
 def _places(found: Iterable[Found]) -> str:

@@ -26,9 +26,9 @@ from logdir.service.restore import RestoreRequest
 from logdir.service.stage import StageRequest
 from tests.kafka.rig import Rig
 from tests.kafka.soak.disk import Found, look
-from tests.kafka.soak.kill import IDLE, Aim, Doing, children, ends, is_watch
+from tests.kafka.soak.kill import IDLE, Aim, Doing, Task, children, ends, is_watch
 from tests.kafka.soak.model import DELAYS_MS, REPLACED_MS, Log, Place, now_ms
-from tests.kafka.soak.world import DELETE_DELAY_MS, SWEEP_MS, SoakError, Task, World
+from tests.kafka.soak.world import DELETE_DELAY_MS, SWEEP_MS, SoakError, World
 
 LIVE_ROUNDS: Final = 6
 STOPPED_ROUNDS: Final = 6
@@ -363,13 +363,18 @@ class Soak:
             self._back.extend(logs)
 
         request = AdoptRequest(
-            source=SourceRequest(), selection=Selection(f"id:{old_id}"), as_topic=topic,
+            source=SourceRequest(), selection=Selection(f"id:{old_id}", names=self._names_of(logs)), as_topic=topic,
             delays=DelayPolicy(default_ms=REPLACED_MS),
         )  # fmt: skip
         names = tuple(f"{topic}-{log.partition}" for log in logs)
         # What its broker has not removed yet may be captured again meanwhile, under the former id.
         goal = self._live_goal(logs, ("incoming", "purging"))
         return _Request(Doing("adopt", tuple(keys), names), "staged adopt", request, goal, done)
+
+    def _names_of(self, logs: list[Log]) -> tuple[str, ...]:
+        """Return one name below ``deleting/`` of each log: a directory that its broker changed was captured twice."""
+        staged = {one.content: one.name for one in self._found() if one.place == "staged"}
+        return tuple(staged[log.content] for log in logs)
 
     # -- at any time -----------------------------------------------------------------------------------------
 
@@ -408,7 +413,8 @@ class Soak:
 
         def goal() -> bool:
             mine = [one for one in self._found() if one.place == "staged" and one.content in contents]
-            return len(mine) == len(logs) and all((one.marker or {}).get("delay_ms", 0) is None for one in mine)
+            is_whole = {one.content for one in mine} == contents
+            return is_whole and all((one.marker or {}).get("delay_ms", 0) is None for one in mine)
 
         def done() -> None:
             for log in logs:
@@ -445,7 +451,7 @@ class Soak:
         self._killed = victim
         with ends(world.processes()) as left:
             what = self._aim.kill(
-                doing, task.start, world.processes, lambda: self._pid(victim),
+                doing, task, world.processes, lambda: self._pid(victim),
                 seconds=seconds if is_aimed else self._draw.random(), is_aimed=is_aimed,
             )  # fmt: skip
             self._down_ms = now_ms()

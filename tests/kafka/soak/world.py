@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from logdir.service.report.exit_status import AnsweredError
 from tests.kafka.client import ClientError
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.soak.disk import digest, look, work_of
-from tests.kafka.soak.kill import children
+from tests.kafka.soak.kill import Task, children
 from tests.kafka.soak.model import Judge, Log, Model, Place
 from tests.kafka.soak.observer import Observer
 from tests.logdir.daemon.rig import Process
@@ -57,22 +56,6 @@ _MORE_DESCRIPTORS: Final = 12
 
 class SoakError(Exception):
     """A violation."""
-
-
-class Task(threading.Thread):
-    """Something that runs beside the aiming; what it raises is kept."""
-
-    def __init__(self, run: Callable[[], object]) -> None:
-        super().__init__(daemon=True)
-        self._do = run
-        self.answer: object = None
-
-    def run(self) -> None:
-        """Do it."""
-        try:
-            self.answer = self._do()
-        except (LogDirError, AnsweredError, ClientError, OSError) as error:
-            self.answer = error
 
 
 class World:
@@ -190,7 +173,12 @@ class World:
         until = time.monotonic() + SETTLE_SECONDS
         while not goal():
             if time.monotonic() > until:
-                raise SoakError(f"stuck: {command} {request} was never done; the last answer: {answer}")
+                found = look(self.broker.log_dirs)[0]
+                there = [
+                    f"{one.place} {one.name} {sorted(one.inodes)}" for one in found if one.topic_id in str(request)
+                ]
+                lies = "; ".join(there)
+                raise SoakError(f"stuck: {command} was never done; there is: {lies}; the last answer: {answer}")
             time.sleep(0.2)
             task = Task(lambda: self.ask(command, request))
             task.run()

@@ -56,6 +56,7 @@ def test_every_key_is_read() -> None:
         b"""server.properties: kafka/server.properties
 state.dir: /s
 socket: run/x.sock
+client.properties: client.properties
 delete.topic.delay.ms: 90000000
 topics:
   pay*: {delete.topic.delay.ms: 30d}
@@ -77,6 +78,7 @@ purge.bytes.per.second: 0
         server_properties="/etc/logdird/kafka/server.properties",
         state_dir="/s",
         socket="/etc/logdird/run/x.sock",
+        client_properties="/etc/logdird/client.properties",
         delays=config.delays,
         capture_exclude=("scratch*", "__*"),
         capture_reasons=(RemovalReason.TOPIC_REMOVED, RemovalReason.MOVED_AWAY, RemovalReason.NOT_KNOWN_YET),
@@ -92,6 +94,7 @@ purge.bytes.per.second: 0
     assert config.broker_request(skipped=("/d1",)) == BrokerRequest(
         server_properties="/etc/logdird/kafka/server.properties",
         skipped=("/d1",),
+        client_properties="/etc/logdird/client.properties",
         disk_timeout_ms=3000,
         least_free_percent=5,
     )

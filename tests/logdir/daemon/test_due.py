@@ -11,6 +11,7 @@ import pytest
 from logdir.daemon.config import parse
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
+from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
 from logdir.daemon.status import Counters
 from logdir.daemon.work import Work
@@ -29,6 +30,7 @@ class Alone:
     def __init__(self, folder: Path) -> None:
         self.version, self.history, self.counters = "0", History(str(folder)), Counters()
         self.failed_disks = FailedDisks()
+        self.quorum = Quorum(self.sweep)
         self.asked: list[int | None] = []
         """The instants for which the timer was set."""
 

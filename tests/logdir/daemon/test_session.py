@@ -14,7 +14,7 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.service.batch.auto_capture import Leavers, capture_new
 from logdir.service.report.result import ItemState
 from logdir.worker.port import LocalPort
-from logdir.worker.reaping import Unreaped
+from logdir.worker.reaping import Unreaped, has_ended
 from logdir.worker.remote import RemotePort
 from tests.builders import partition
 from tests.logdir.daemon.rig import UNIQUE, Daemon, until
@@ -168,7 +168,7 @@ def test_a40_the_worker_that_is_killed_and_lives_on_is_kept_when_its_session_is_
     port = session.broker.ports.port(str(one.log_dirs[1]))
     assert isinstance(port, RemotePort)
     with monkeypatch.context() as hangs:
-        hangs.setattr("logdir.worker.remote.has_ended", lambda pid, wait_ms: pid != port.pid)
+        hangs.setattr("logdir.worker.remote.has_ended", lambda pid, ms: pid != port.pid and has_ended(pid, ms))
         port.give_up()
         session.close()
         assert unreaped.pids() == {str(one.log_dirs[1]): port.pid}

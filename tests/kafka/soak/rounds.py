@@ -205,7 +205,7 @@ class Soak:
         deleted = [
             (topic_id, topic)
             for topic_id, topic in sorted(self.world.model.topics(Place.DELETED).items())
-            if topic.startswith("l") and topic not in live and not self._is_held(topic_id)
+            if topic.startswith("l") and topic not in live | self._again.keys() and not self._is_held(topic_id)
         ]
         if deleted:
             topic_id, topic = self._draw.choice(deleted)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from logdir.daemon.socket import client
+from logdir.daemon import client
 from logdir.errors import LogDirError
 from logdir.service.batch.use_cases import spec_of
 from logdir.service.report.exit_status import AnsweredError
@@ -174,10 +174,8 @@ class World:
         while not goal():
             if time.monotonic() > until:
                 found = look(self.broker.log_dirs)[0]
-                there = [
-                    f"{one.place} {one.name} {sorted(one.inodes)}" for one in found if one.topic_id in str(request)
-                ]
-                lies = "; ".join(there)
+                mine = [one for one in found if one.topic_id and one.topic_id in str(request)]
+                lies = "; ".join(f"{one.place} {one.name} {sorted(one.inodes)}" for one in mine)
                 raise SoakError(f"stuck: {command} was never done; there is: {lies}; the last answer: {answer}")
             time.sleep(0.2)
             task = Task(lambda: self.ask(command, request))

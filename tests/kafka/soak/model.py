@@ -75,6 +75,10 @@ class Log:
         """Its name below ``deleting/``."""
         return f"{self.topic_id}_{self.partition}"
 
+    def is_in(self, one: Found) -> bool:
+        """Whether a directory has these records, and not under the topic id that they were adopted from."""
+        return one.content == self.content and (not self.former_id or one.topic_id != self.former_id)
+
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} ({self.key}, {self.place.value})"
 
@@ -132,7 +136,7 @@ class Judge:
         wrong: list[str] = []
         for log in tuple(self._model.logs):
             there = [one for one in by_content.get(log.content, ()) if one.place != "purging"]
-            there = [one for one in there if one.place == "live" or not log.former_id or one.topic_id != log.former_id]
+            there = [one for one in there if one.place == "live" or log.is_in(one)]
             wrong += self._against(log, there, is_settled=is_settled)
         wrong += self._against_unknown(found)
         if is_settled:

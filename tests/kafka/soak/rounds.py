@@ -329,8 +329,8 @@ class Soak:
         def goal() -> bool:
             found = self._found()
             there = {one.content for one in found if one.place == "live" and "replica.json" not in one.inodes}
-            more = {one.content for one in found if one.place in beside}
-            return all(log.content in there and log.content not in more for log in logs)
+            more = [one for one in found if one.place in beside]
+            return all(log.content in there and not any(map(log.is_in, more)) for log in logs)
 
         return goal
 
@@ -373,8 +373,8 @@ class Soak:
 
     def _names_of(self, logs: list[Log]) -> tuple[str, ...]:
         """Return one name below ``deleting/`` of each log: a directory that its broker changed was captured twice."""
-        staged = {one.content: one.name for one in self._found() if one.place == "staged"}
-        return tuple(staged[log.content] for log in logs)
+        staged = [one for one in self._found() if one.place == "staged"]
+        return tuple(next(one.name for one in staged if log.is_in(one)) for log in logs)
 
     # -- at any time -----------------------------------------------------------------------------------------
 
@@ -395,8 +395,8 @@ class Soak:
             log.may_go = True
 
         def goal() -> bool:
-            staged = {one.content for one in self._found() if one.place in ("staged", "purging")}
-            return not any(log.content in staged for log in logs)
+            staged = [one for one in self._found() if one.place in ("staged", "purging")]
+            return not any(log.is_in(one) for log in logs for one in staged)
 
         selection = Selection(f"id:{topic_id}")
         request = PurgeRequest(source=SourceRequest(), selection=selection, is_topic_removed=True)
@@ -412,7 +412,8 @@ class Soak:
         contents = {log.content for log in logs}
 
         def goal() -> bool:
-            mine = [one for one in self._found() if one.place == "staged" and one.content in contents]
+            staged = [one for one in self._found() if one.place == "staged"]
+            mine = [one for one in staged if any(log.is_in(one) for log in logs)]
             is_whole = {one.content for one in mine} == contents
             return is_whole and all((one.marker or {}).get("delay_ms", 0) is None for one in mine)
 

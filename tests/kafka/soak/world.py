@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from logdir.daemon import client
+from logdir.daemon.socket import client
 from logdir.errors import LogDirError
 from logdir.service.batch.use_cases import spec_of
 from logdir.service.report.exit_status import AnsweredError

@@ -66,6 +66,8 @@ class Session:
     """Log dirs that were let go by an operator, and how they are taken back; outlives the session."""
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
+    warnings: tuple[Problem, ...] = ()
+    """What the status says beside what is wrong; it fails no request."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
     """The heartbeats that were written last; ``None``: there is none to advance."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -129,8 +131,7 @@ class Session:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
             broker.quarantined.update(quarantined)
-            if (short := short_delete_delay(config.server_properties)) is not None:
-                broker.notes.append(short)
+            short = short_delete_delay(config.server_properties)
             leavers.mtimes.clear()
             leavers.names.clear()
             return cls(
@@ -141,6 +142,7 @@ class Session:
                 leavers=leavers,
                 unreaped=unreaped,
                 released=released,
+                warnings=() if short is None else (short,),
                 _stack=stack,
             )
 

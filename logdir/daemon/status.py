@@ -175,7 +175,7 @@ def event_status(event: Mapping[str, object]) -> EventStatus:
 def waiting_of(session: Session, log_dirs: Sequence[LogDirStatus]) -> tuple[Problem, ...]:
     """Return what waits for an operator: log dirs that are not ONLINE, and notes of the session."""
     found = [one.problem for one in log_dirs if one.problem is not None]
-    return tuple(dict.fromkeys([*found, *session.broker.notes]))
+    return tuple(dict.fromkeys([*found, *session.broker.notes, *session.warnings]))
 
 
 def blank_status(name: str, version: str) -> StatusResult:

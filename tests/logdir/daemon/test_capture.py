@@ -65,6 +65,10 @@ def test_a_broker_that_removes_too_soon_is_named(tmp_path: Path) -> None:
     with daemon(tmp_path, delete_delay_ms=5000) as one:
         (problem,) = one.status().waiting
         assert (problem.slug, problem.path) == ("delete-delay-short", str(one.server_properties))
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        said = ctl("staged", "hold", "pay", "--config", one.config, "--apply")
+        assert (said.status, said.err) == (0, "")  # What the status warns of fails no request.
 
 
 def test_what_was_deleted_while_the_daemon_was_down_is_captured_at_its_start(tmp_path: Path) -> None:

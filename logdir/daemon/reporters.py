@@ -15,15 +15,17 @@ LOG: Final = logging.getLogger("logdir.daemon")
 class LossReporter:
     """A reporter of a purge that nobody asked for: losses are logged; captures come between its steps."""
 
-    def __init__(self, between: Callable[[], None]) -> None:
+    def __init__(self, between: Callable[[], None] | None) -> None:
+        """Begin; ``between``: called between two steps; ``None``: nothing is."""
         self._between = between
 
     def begin(self, what: str, total: int) -> None:
         """Do nothing."""
 
     def advance(self, count: int) -> None:
-        """Capture what is urgent."""
-        self._between()
+        """Capture what is urgent. Raises what ``between`` raises."""
+        if self._between is not None:
+            self._between()
 
     def end(self) -> None:
         """Do nothing."""
@@ -33,24 +35,13 @@ class LossReporter:
         LOG.warning("replica.loss %s", line)
 
 
-class RequestReporter:
+class RequestReporter(LossReporter):
     """A reporter of a request: warnings are logged, and kept for the answer; captures come between its steps."""
 
     def __init__(self, between: Callable[[], None] | None) -> None:
-        """Begin; ``between``: called between two steps of a request that holds no lock of Kafka."""
+        """Begin; ``between``: ``None`` for a request that holds a lock of Kafka."""
+        super().__init__(between)
         self.lines: list[str] = []
-        self._between = between
-
-    def begin(self, what: str, total: int) -> None:
-        """Do nothing."""
-
-    def advance(self, count: int) -> None:
-        """Capture what is urgent. Raises ``StoppingError``."""
-        if self._between is not None:
-            self._between()
-
-    def end(self) -> None:
-        """Do nothing."""
 
     def warn(self, line: str) -> None:
         """Keep and log it."""

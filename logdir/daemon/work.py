@@ -95,6 +95,8 @@ class Work:
         self.is_automatic = False
         """Whether captures and purges are done unasked: a broker runs, or the configuration allows it."""
         self.documents = Documents(self)
+        self.is_running: bool | None = None
+        """Whether the broker runs, at the last look; ``None``: it is not known."""
         self.is_blocked = False
         """Whether a start block is set."""
         self.is_reopening = False
@@ -120,24 +122,23 @@ class Work:
             LogDirError: the broker has to be opened again.
         """
         self.session.require_same()
-        is_running = self._note_running()
+        self._note_running()
         self.capture()
         self._beat()
         look = look_at(self.session)
         if self._relieve(look):
             look = look_at(self.session)
         self._look = look
-        self.documents.look(is_running=is_running)
+        self.documents.look(is_running=self.is_running)
         if self.due.note(look, self.session.facts) or self.due.is_passed():
             self._set_timer()
 
-    def _note_running(self) -> bool | None:
-        """Return whether the broker runs, and note what follows for the work that nobody requests."""
-        is_running = self.session.is_running()
+    def _note_running(self) -> None:
+        """Note whether the broker runs, and what follows for the work that nobody requests."""
+        is_running = self.is_running = self.session.is_running()
         # Behind a start block no broker runs, and only a change of layout may go on.
         self.is_blocked = is_running is not True and self.session.is_blocked()
         self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
-        return is_running
 
     def _set_timer(self) -> None:
         """Wake up when the next replica is due."""
@@ -340,7 +341,7 @@ class Work:
             looked_at_ms=clock.now_ms(),
             node_id=self._node_id,
             cluster_id=self._cluster_id,
-            broker_runs=session.is_running(),
+            broker_runs=self.is_running,
             log_dirs=log_dirs,
             captured=counters.captured,
             missed=counters.missed,

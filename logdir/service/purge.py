@@ -179,7 +179,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
     # Replicas that are not due count as requested only if the operator named them.
     left = _kept(made, staged) if asked.selection.selector is None else refused(made.refusals)
     return PurgePlanned(
-        items=(*(_purged(action) for action in made.actions), *left),
+        items=(*(planned_item(action) for action in made.actions), *left),
         problems=(*unread, *(() if looking.problem is None else (looking.problem,))),
         plan=made,
         looking=looking,
@@ -256,7 +256,8 @@ def _kept(plan: PurgePlan, items: Sequence[StagedReplica]) -> list[ItemResult]:
     return rows
 
 
-def _purged(action: Purge) -> ItemResult:
+def planned_item(action: Purge) -> ItemResult:
+    """Return the item of a planned purge."""
     marker = action.marker
     return ItemResult(
         log_dir=action.log_dir,

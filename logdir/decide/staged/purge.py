@@ -174,7 +174,9 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
     if item.kind is Kind.INCOMING:
         return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy")
     if item.kind is Kind.PURGING:
-        return Purge(log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=_loses(item))
+        return Purge(
+            log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=loss_of(item)
+        )
     marker = item.marker
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
@@ -186,7 +188,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
         if (blind := request.look.blind) is not None:
             why += f"; the cluster is not asked: {blind.path}: {blind.mismatch()}"
         return against_purge(request.look, item, known) or Purge(
-            log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=_loses(item)
+            log_dir=item.log_dir, name=item.name, marker=marker, why=why, loses=loss_of(item)
         )
 
     if request.is_topic_removed:
@@ -271,6 +273,7 @@ def _proof(marker: ReplicaMarker) -> Proof | None:
     return marker.evidence.proof if isinstance(marker.evidence, Removed) else None
 
 
-def _loses(item: StagedReplica) -> str:
+def loss_of(item: StagedReplica) -> str:
+    """Return what is irrevocably lost with a staged replica."""
     size = "of unknown size" if item.log_bytes is None else f"{item.log_bytes} bytes"
     return f"{item.ref.topic or item.ref.topic_id}-{item.ref.partition}: {size}, for good"

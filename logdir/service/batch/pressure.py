@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 
 from logdir.decide.capture import CaptureRoom
 from logdir.decide.staged.pressure import oldest_first
-from logdir.decide.staged.purge import Purge
+from logdir.decide.staged.purge import Purge, loss_of
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
-from logdir.paths import DELETING
 from logdir.service.batch.purge_batches import Halted, Rates, never_halted, purge_all
 from logdir.service.batch.purge_recheck import PurgeOverrides, Rechecking
 from logdir.service.capture import room_of
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.purge import planned_item
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.worker.look import NOTHING
@@ -59,7 +59,7 @@ def relieve(
 
     Args:
         broker: Opened for changes.
-        rooms: Free space of each log dir, just read.
+        rooms: Free space of each log dir that answers, just read.
         rates: Rate limits; a replica whose removal takes longer than ``budget_ms`` is gone on with by the next purge.
         reporter: Receives each loss before it happens, and progress.
         halted: Called before each replica; if it returns an error, no other one goes.
@@ -68,7 +68,8 @@ def relieve(
         RefusedError: the broker's configuration changed meanwhile.
     """
     found = Relieved()
-    short = {open_dir.log_dir for open_dir in broker.changeable if rooms[open_dir.log_dir].lacking}
+    answering = [one.log_dir for one in broker.changeable if one.log_dir in rooms]
+    short = {log_dir for log_dir in answering if rooms[log_dir].lacking}
     if not short:
         return found
     facts = broker.look(NOTHING)
@@ -114,15 +115,8 @@ def _purge(
 ) -> tuple[list[ItemResult], list[Problem]]:
     what, free, total = room.lacking[0]
     why = f"before its deadline: {free} of {total} {what} free, less than {room.least_free_percent} %"
-    loses = f"{item.ref}: {item.log_bytes} bytes, for good"
-    action = Purge(log_dir=item.log_dir, name=item.name, marker=item.marker, why=why, loses=loses)
-    row = ItemResult(
-        log_dir=item.log_dir,
-        path=f"{DELETING}/{item.name}",
-        state=ItemState.PLANNED,
-        ref=item.ref,
-        detail=f"{loses} ({why})",
-    )
+    action = Purge(log_dir=item.log_dir, name=item.name, marker=item.marker, why=why, loses=loss_of(item))
+    row = planned_item(action)
     if looking.against(action) is None:
         reporter.warn(row.detail)
     return purge_all(broker, [(row, action)], rates, reporter, against=looking.against)

@@ -91,6 +91,20 @@ class LogDirError(Exception):
         """Return the error as a value, to be listed with other problems instead of raised."""
         return Problem(self.slug, self.path, self.expected, self.found, self.fix)
 
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Return the error to raise for a problem; it has the slug of the problem."""
+        error = cls.__new__(cls)
+        LogDirError.__init__(
+            error,
+            problem.path,
+            expected=problem.expected,
+            found=problem.found,
+            fix=problem.fix,
+            slug=problem.slug,
+        )
+        return error
+
 
 class FormatError(LogDirError):
     """The bytes of a file or message are at fault."""
@@ -178,20 +192,6 @@ class RefusedError(DiskError):
 
     def __init__(self, path: str, *, why: Why, expected: str, found: object, fix: str = "") -> None:
         super().__init__(path, expected=expected, found=found, fix=fix, slug=why.value)
-
-    @classmethod
-    def of(cls, problem: Problem) -> Self:
-        """Return the error to raise for a problem that forbids a command; it has the slug of the problem."""
-        error = cls.__new__(cls)
-        LogDirError.__init__(
-            error,
-            problem.path,
-            expected=problem.expected,
-            found=problem.found,
-            fix=problem.fix,
-            slug=problem.slug,
-        )
-        return error
 
 
 class ReadOnlyDiskError(DiskError):

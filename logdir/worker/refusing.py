@@ -20,10 +20,7 @@ class _Refused:
 
     def result(self) -> Any:
         """Raise ``LogDirSuspectError``."""
-        problem = self._problem
-        raise LogDirSuspectError(
-            problem.path, expected=problem.expected, found=problem.found, fix=problem.fix, slug=problem.slug
-        )
+        raise LogDirSuspectError.of(self._problem)
 
 
 class RefusingPort:

@@ -175,7 +175,7 @@ class RemotePort:
         if self._asked is not None:
             self.give_up("the call was interrupted")  # The previous caller left before the answer.
         if self._problem is not None:
-            sent.fail(_again(self._problem))
+            sent.fail(LogDirSuspectError.of(self._problem.problem()))
             return sent
         request = frame([name_of(call), signature.encode(args, kwargs)])
         self._asked = sent
@@ -309,12 +309,6 @@ class RemotePort:
         if not self._is_reaped and not is_killed:
             os.kill(self.pid, signal.SIGKILL)
             self._is_reaped = has_ended(self.pid, _END_MS)
-
-
-def _again(problem: LogDirSuspectError) -> LogDirSuspectError:
-    return LogDirSuspectError(
-        problem.path, expected=problem.expected, found=problem.found, fix=problem.fix, slug=problem.slug
-    )
 
 
 def _waiting_of(ports: Sequence[Port]) -> Waiting:

@@ -257,9 +257,7 @@ class BrokerPorts:
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
                 (problem,) = (one for one in self.notes if one.path == port.log_dir)
-                raise LogDirSuspectError(
-                    path, expected=problem.expected, found=problem.found, fix=problem.fix, slug=problem.slug
-                )
+                raise LogDirSuspectError.of(problem._replace(path=path))
         for pending in self.touched:
             pending.result()
         where = path or "the metadata log"

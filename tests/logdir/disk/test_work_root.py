@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
-from logdir.disk.kernel.host import Call, HostDisk
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.locks import OwnerLock
 from logdir.disk.record.start_block import set_block
 from logdir.disk.root.init import InitDone, init
@@ -24,6 +25,7 @@ from logdir.errors import (
     LogDirOfflineError,
     LogDirReplacedError,
     MalformedFileError,
+    NoPermissionError,
     NotFormattedError,
     NoWorkRootError,
     RefusedError,
@@ -289,6 +291,18 @@ def test_a_log_dir_that_is_gone_or_a_link_is_refused(d1: Path) -> None:
     (d1.parent / "link").symlink_to(d1)
     with pytest.raises(RefusedError, match="a link"):
         open_root(HostDisk(), f"{d1.parent}/link/")
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM], ids=errno.errorcode.get)
+def test_a_log_dir_one_may_not_open_is_never_called_a_dead_disk(
+    d1: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(disk: HostDisk, path: str) -> HostDirectory:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(HostDisk, "open_top", refuse)
+    with pytest.raises(NoPermissionError, match="run as the owner of the log dirs"):
+        open_root(HostDisk(), str(d1))
 
 
 @pytest.mark.parametrize("replaced", ["", ".logdird", ".logdird/deleting", ".logdird/incoming"])

@@ -92,6 +92,8 @@ CONTROLLER: Final = "controller.json"
 """The newest metadata offset that a reconcile acted on."""
 STAGING_LIMIT: Final = "staging-limit.json"
 """How much was staged within 24 hours, for the staging limit."""
+HANDOVER: Final = "handover.json"
+"""When the log dirs were last handed over to a broker, and Kafka's checkpoint files as they were then."""
 HISTORY: Final = "history.jsonl"
 """What was done to the log dir, for people to read."""
 

@@ -141,6 +141,8 @@ class Why(Enum):
     NO_LOG_DIR_ANSWERS = "no-log-dir-answers"
     DUPLICATE_LOG_DIR = "duplicate-log-dir"
     NO_PERMISSION = "no-permission"
+    HANDED_OVER = "handed-over"
+    """A broker is about to start: our lock would make its start fail (A22)."""
     OWNERS_DIFFER = "owners-differ"
     """The log dirs of one broker belong to different users (A9)."""
     UNSUPPORTED_FILE_SYSTEM = "unsupported-file-system"

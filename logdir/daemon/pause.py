@@ -1,4 +1,5 @@
-"""The pause file: while ``pause-purge`` exists in the state directory, the daemon purges nothing.
+"""The pause file: while ``pause-purge`` exists in the state directory, the daemon purges nothing. It purges in short
+steps, so that the file counts within a second.
 
 It may only hold purges back: what cannot be looked at counts as a pause file that exists.
 
@@ -8,10 +9,16 @@ Spec: design §2 law 2; issue "The daemon", events to actions.
 from __future__ import annotations
 
 import os
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Final
 
 from logdir.errors import StateError
 from logdir.paths import PAUSE_FILE
+from logdir.service.batch.purge_batches import Halted
+from logdir.service.purge import PurgeRequest
+
+STEP_MS: Final = 500
+"""Longest time of one step of a purge: a capture may be waiting, and a pause file or a stop counts within a second."""
 
 
 class PauseFileError(StateError):
@@ -34,3 +41,9 @@ def pause_error(state_dir: str) -> PauseFileError | None:
     return PauseFileError(
         path, expected="no such file, to purge anything", found=found, fix="remove it, and the purges go on"
     )
+
+
+def in_steps(request: PurgeRequest, halted: Halted) -> PurgeRequest:
+    """Return a request of an operator so that captures come between its steps, and a pause file stops it soon."""
+    budget_ms = min(request.budget_ms or STEP_MS, STEP_MS)
+    return replace(request, budget_ms=budget_ms, goes_on=not request.budget_ms, halted=halted)

@@ -36,6 +36,7 @@ from logdir.daemon.faults import StoppingError, problem_of, stopping_error
 from logdir.daemon.history import History
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
+from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
 from logdir.daemon.work import Work
@@ -95,6 +96,7 @@ class Supervisor:
         self.counters = Counters()
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.purge_due)
+        self.start_awaited = StartAwaited()
         self.started: Future[None] = Future()
         """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
         self._state = DaemonState.STARTING

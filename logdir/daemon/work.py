@@ -21,11 +21,12 @@ from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
-from logdir.daemon.pause import PauseFileError, pause_error
+from logdir.daemon.pause import STEP_MS, PauseFileError, in_steps, pause_error
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
+from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.pressure import Pressure
@@ -36,7 +37,7 @@ from logdir.errors import LogDirError, Problem, RefusedError
 from logdir.service import purge
 from logdir.service.batch.auto_capture import capture_new
 from logdir.service.batch.pressure import relieve
-from logdir.service.batch.purge_batches import Halted, Rates
+from logdir.service.batch.purge_batches import Rates
 from logdir.service.batch.use_cases import Spec, run
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.json_form import to_json
@@ -49,8 +50,6 @@ from logdir.worker.operations import PurgePausedError
 LOG: Final = logging.getLogger("logdir.daemon")
 BEAT_MS: Final = 60 * 1000
 """Time between two heartbeats."""
-PURGE_STEP_MS: Final = 500
-"""Longest time of one step of a purge: a capture may be waiting, and a pause file or a stop counts within a second."""
 _GOES_ON: Final = frozenset((PurgePausedError.code, PauseFileError.code))
 """Slugs of replicas with which a purge goes on as soon as it may."""
 
@@ -63,6 +62,7 @@ class Surroundings(Protocol):
     counters: Counters
     failed_disks: FailedDisks
     quorum: Quorum
+    start_awaited: StartAwaited
 
     def sweep(self) -> None:
         """Sweep soon."""
@@ -111,6 +111,7 @@ class Work:
 
     def begin(self) -> None:
         """List every log dir, and beat."""
+        self.supervisor.start_awaited.read(self.session.broker.open_dirs)
         self._note_running()
         self.session.list()
         self._beat()
@@ -129,13 +130,15 @@ class Work:
         if self._relieve(look):
             look = look_at(self.session)
         self._look = look
-        self.documents.look(is_running=self.is_running)
+        self.documents.look(is_running=self.is_running, is_start_awaited=self.supervisor.start_awaited.is_on)
         if self.due.note(look, self.session.facts) or self.due.is_passed():
             self._set_timer()
 
     def _note_running(self) -> None:
         """Note whether the broker runs, and what follows for the work that nobody requests."""
         is_running = self.is_running = self.session.is_running()
+        if is_running:
+            self.supervisor.start_awaited.end()
         # Behind a start block no broker runs, and only a change of layout may go on.
         self.is_blocked = is_running is not True and self.session.is_blocked()
         self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
@@ -153,7 +156,7 @@ class Work:
         is_wanted = self.is_automatic and config.pressure is Pressure.PURGE_CAPTURED
         if not is_short or not is_wanted or self.halted() is not None:
             return False
-        rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, PURGE_STEP_MS)
+        rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, STEP_MS)
         found = relieve(self.session.broker, look.rooms, rates, self._losses(), halted=self.halted)
         self._purged(found.items, found.problems)
         if not any(item.state is ItemState.DONE for item in found.items):
@@ -247,7 +250,7 @@ class Work:
         request = PurgeRequest(
             source=self.supervisor.quorum.source(client),
             bytes_per_second=self.session.config.purge_bytes_per_second,
-            budget_ms=PURGE_STEP_MS,
+            budget_ms=STEP_MS,
             halted=self.halted,
             kept_reasons=self.session.config.capture_reasons,
         )
@@ -290,11 +293,13 @@ class Work:
         session = self.session
         if self.is_blocked and not (spec.options is not None and spec.options.is_start_block_allowed):
             raise RefusedError.of(blocked(", ".join(session.broker.named.log_dirs)))
+        if is_applied:
+            spec = self.supervisor.start_awaited.admit(spec, session.broker.named.log_dirs)
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
             if (error := self.halted()) is not None:
                 raise error
-            request = _in_steps(request, self.halted)
+            request = in_steps(request, self.halted)
             between = partial(self.supervisor.capture_between, self)
         reporter = RequestReporter(between)
         try:
@@ -309,6 +314,7 @@ class Work:
                 self._read_all()
                 self.supervisor.sweep()
         if is_applied:
+            self.supervisor.start_awaited.note(spec)
             done = sum(one.state is ItemState.DONE for one in ran.result.items)
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
@@ -390,9 +396,3 @@ class Work:
             return
         self.session.beat(read_instant())
         self._beaten_ms = now_ms
-
-
-def _in_steps(request: PurgeRequest, halted: Halted) -> PurgeRequest:
-    """Return a request of an operator so that captures come between its steps, and a pause file stops it soon."""
-    budget_ms = min(request.budget_ms or PURGE_STEP_MS, PURGE_STEP_MS)
-    return replace(request, budget_ms=budget_ms, goes_on=not request.budget_ms, halted=halted)

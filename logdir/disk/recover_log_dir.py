@@ -30,6 +30,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, Problem
 from logdir.formats.own import (
     controller_file,
+    handover_file,
     heartbeat_file,
     layout_file,
     quarantine_file,
@@ -44,8 +45,11 @@ from logdir.paths import DELETING, INCOMING, TEMPORARY
 
 _BEGUN = tuple(
     file.FILE_NAME + TEMPORARY
-    for file in (start_block_file, staging_limit_file, controller_file, heartbeat_file, layout_file, quarantine_file)
-)
+    for file in (
+        start_block_file, staging_limit_file, controller_file, heartbeat_file, layout_file, quarantine_file,
+        handover_file,
+    )
+)  # fmt: skip
 """Temporary names that ``small_file`` and ``start_block`` use for files that are ours alone."""
 _NEVER_STAGED = frozenset((Kind.LIVE, Kind.DELETE, Kind.STRAY))
 """Kinds of directories in a log dir in which a marker is left from a staging that was interrupted before its rename."""

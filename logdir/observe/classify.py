@@ -37,6 +37,7 @@ _OURS = (
     paths.QUARANTINE,
     paths.CONTROLLER,
     paths.STAGING_LIMIT,
+    paths.HANDOVER,
     paths.HISTORY,
     paths.START_BLOCK_NOTE,
 )

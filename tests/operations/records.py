@@ -1,4 +1,4 @@
-"""``staging-limit.json``, ``controller.json``, ``heartbeat.json``: whole or as before, durable before the staging.
+"""The small records of a work root: whole or as before, durable before the staging.
 
 Spec: design §2 laws 1, 2, §3.3, §4; attacks A24, A38, A43.
 """
@@ -11,10 +11,10 @@ from functools import partial
 
 from logdir.clock import Instant
 from logdir.disk.kernel.small_file import read_file
-from logdir.disk.record import controller, heartbeat, staging_limit
+from logdir.disk.record import controller, handover, heartbeat, staging_limit
 from logdir.disk.replica.staging import StageItem, stage
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.formats.own import controller_file, heartbeat_file, staging_limit_file
+from logdir.formats.own import controller_file, handover_file, heartbeat_file, staging_limit_file
 from logdir.formats.own.controller_file import ControllerFile, MetadataMark
 from logdir.formats.own.staging_limit_file import Count
 from tests.builders import CLUSTER
@@ -130,6 +130,19 @@ def _heartbeat(name: str, *, is_new: bool) -> Case:
     return _case(name, begun, heartbeat_file.FILE_NAME, before, data, beat)
 
 
+def _handover(name: str, *, is_new: bool) -> Case:
+    first = start(A, C, files=ONE)
+    hand_over = partial(_each, do=lambda open_dir: handover.keep(open_dir, instant(1000)))
+    begun = after(first, hand_over)
+    before = _read(begun, handover_file.FILE_NAME)
+    if is_new:
+        return _case(name, first, handover_file.FILE_NAME, None, before, hand_over)
+    again = partial(_each, do=lambda open_dir: handover.keep(open_dir, instant(61_000)))
+    data = _read(after(begun, again), handover_file.FILE_NAME)
+    assert data != before
+    return _case(name, begun, handover_file.FILE_NAME, before, data, again)
+
+
 def _read(host: ModelHost, name: str) -> bytes:
     with Sites(host) as open_dirs:
         data = read_file(open_dirs.at(_DISKS[0]).work, name)
@@ -149,6 +162,10 @@ _RECORDS: dict[str, dict[str, Make]] = {
     "heartbeat": {
         "heartbeat begun": partial(_heartbeat, is_new=True),
         "heartbeat, then stage": partial(_heartbeat, is_new=False),
+    },
+    "handover": {
+        "first handover, then stage": partial(_handover, is_new=True),
+        "handover, then stage": partial(_handover, is_new=False),
     },
 }
 _SEEDED = {

@@ -46,8 +46,8 @@ DAMAGED_FILES: Final = Claim(
         *(
             f"{_FORMATS}/test_{name}.py::test_damaged_files_raise_only_format_errors"
             for name in (
-                "staging_limit_file", "heartbeat_file", "java_properties", "leader_epoch_checkpoint", "meta_properties",
-                "offset_checkpoint", "partition_metadata",
+                "staging_limit_file", "handover_file", "heartbeat_file", "java_properties", "leader_epoch_checkpoint",
+                "meta_properties", "offset_checkpoint", "partition_metadata",
             )
         ),
         f"{_FORMATS}/test_server_properties.py::test_damaged_files_raise_one_of_two_families",
@@ -60,6 +60,7 @@ DAMAGED_FILES: Final = Claim(
         "controller.json": _DAMAGED,
         "request documents": _DAMAGED_DOCUMENTS,
         "znode documents": _DAMAGED_DOCUMENTS,
+        "handover.json": _DAMAGED,
         "heartbeat.json": _DAMAGED,
         "java properties": _DAMAGED,
         "leader-epoch checkpoints": _DAMAGED,

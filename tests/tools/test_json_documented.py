@@ -35,6 +35,7 @@ from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
 from logdir.service.report.result import (
     AdoptingTopic,
     AdoptResult,
+    HandoverResult,
     ItemResult,
     PurgeResult,
     RestoreResult,
@@ -50,7 +51,7 @@ from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, two_disks
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
-CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, uninstall, disk release"
+CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, handover, uninstall, disk release"
 LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
@@ -58,7 +59,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     "explain": ((ExplainResult,), (Entry,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
-    CHANGES: ((PurgeResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),
+    CHANGES: ((PurgeResult, HandoverResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
     "staged adopt": ((AdoptResult,), (AdoptingTopic,), (Adopt,)),
     LAYOUT: ((LayoutResult,),),
@@ -185,6 +186,11 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     assert [keys(staged) | own, keys(staged["items"][0])] == SECTIONS[CHANGES][:2]
     _, purged = ctl_json("staged", "purge", *source, *broker)
     assert keys(purged) == SECTIONS[CHANGES][0] - {"start_block", "guide"}
+    _, handed = ctl_json("handover", *broker)
+    assert [keys(handed), keys(handed["items"][0])] == [
+        SECTIONS[CHANGES][0] - {"next_due_ms", "guide"},
+        SECTIONS[CHANGES][1],
+    ]
     _, away = ctl_json("uninstall", *source, *broker)
     assert keys(away) == SECTIONS[CHANGES][0] - {"next_due_ms", "guide"}
     _, restored = ctl_json("staged", "restore", "other", *source, *broker)

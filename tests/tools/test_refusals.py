@@ -80,6 +80,10 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
         "tests/logdir/disk/test_refusal_slug.py",
         "test_a_probe_that_fails_for_no_known_reason_says_what_the_kernel_does",
     ),
+    Why.HANDED_OVER: (
+        "tests/logdir/daemon/test_handover.py",
+        "test_a_daemon_that_hands_over_does_nothing_that_needs_locks_until_the_broker_runs",
+    ),
     Why.OWNERS_DIFFER: (
         "tests/logdir/service/test_owner.py",
         "test_a09_log_dirs_of_different_owners_are_refused_by_name",

@@ -127,9 +127,9 @@ def _run_there(arguments: argparse.Namespace, spec: Spec, request: Asked, report
         return None
     from logdir.daemon.socket.find import run_there
 
-    opening = [
-        f"--{name.replace('_', '-')}" for name in ("skip_log_dir", "even_if_stale_disk") if vars(arguments).get(name)
-    ]
+    # A request that names log dirs to skip by itself does not open any without them.
+    about_opening = ("even_if_stale_disk",) if hasattr(request, "skipped") else ("skip_log_dir", "even_if_stale_disk")
+    opening = [f"--{name.replace('_', '-')}" for name in about_opening if vars(arguments).get(name)]
     ran, warnings = run_there(path, spec, request, opening, is_applied=arguments.apply)
     for line in warnings:
         reporter.warn(line)

@@ -15,6 +15,7 @@ COMMANDS = {
     "capture": "keep, by hard links, what a broker is about to remove or calls stray",
     "staged": "list, restore, adopt, purge, hold or export what is staged",
     "layout": "change between topic-name and topic-id directories",
+    "handover": "before a broker starts: end what is unfinished, lift a start block",
     "uninstall": "remove the work roots and lift a start block",
     "describe": "show partitions by topic, id or disk",
     "strays": "list replicas that no metadata claims, and how far that is proven",

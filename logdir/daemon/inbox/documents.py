@@ -75,11 +75,12 @@ class Documents:
         self._again_ms = 0
         """When documents are looked at again, after one could not be followed."""
 
-    def look(self, *, is_running: bool | None) -> None:
+    def look(self, *, is_running: bool | None, is_start_awaited: bool) -> None:
         """Look at the inbox; refuse what is no document, and note what may be followed now.
 
         Args:
             is_running: Whether a broker runs; ``None``: it is not known.
+            is_start_awaited: Whether the log dirs were handed over to a broker that is about to start.
         """
         self._due = []
         if clock.monotonic_ms() < self._again_ms:
@@ -93,7 +94,7 @@ class Documents:
         documents = [name for name in names if self._is_document(name)]
         if not documents:
             return
-        problem = self._against(documents[0], is_running=is_running)
+        problem = self._against(documents[0], is_running=is_running, is_start_awaited=is_start_awaited)
         if problem is None:
             self._due = documents
         else:
@@ -122,13 +123,16 @@ class Documents:
         except OSError as error:
             self.waiting = (*self.waiting, _unusable(self._inbox.path_of(name), "a file that can be moved", error))
 
-    def _against(self, name: str, *, is_running: bool | None) -> Problem | None:
+    def _against(self, name: str, *, is_running: bool | None, is_start_awaited: bool = False) -> Problem | None:
         """Return why documents are not followed now, the first by name; ``None``: they may be."""
         path = self._inbox.path_of(name)
         if is_running is not False:
             found = "a broker that runs" if is_running else "log dirs of which it is not known whether a broker runs"
             expected = "a stopped broker: a change needs Kafka's locks"
             return Problem(_SLUG, path, expected, f"{found}; it waits for the broker's stop")
+        if is_start_awaited:
+            expected, found = "log dirs that are not handed over", "a handover: a broker is about to start"
+            return Problem(_SLUG, path, expected, found, "it waits for the broker's stop")
         if self._work.is_blocked:
             fix = "logdirctl layout status shows how to end the change of layout"
             return Problem(_SLUG, path, "log dirs that are not blocked", "a start block", fix)

@@ -26,6 +26,7 @@ from logdir.observe.classify import Inside, Named, Place, Type, classify
 from logdir.paths import (
     CONTROLLER,
     DELETING,
+    HANDOVER,
     HEARTBEAT,
     HIDDEN_WORK_ROOT,
     INCOMING,
@@ -42,7 +43,7 @@ from logdir.paths import (
 )
 from logdir.refusal_slug import Why
 
-_WITHOUT_WORTH = (HEARTBEAT, STAGING_LIMIT, CONTROLLER, QUARANTINE, RESERVE, OWNER_LOCK)
+_WITHOUT_WORTH = (HEARTBEAT, STAGING_LIMIT, CONTROLLER, QUARANTINE, HANDOVER, RESERVE, OWNER_LOCK)
 """Files that are worthless without the work root. Any other file shows unfinished work or belongs to another program.
 """
 _FILES = tuple(name + tail for name in (WORK_ROOT_FILE, *_WITHOUT_WORTH) for tail in ("", TEMPORARY))

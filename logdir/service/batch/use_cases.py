@@ -49,6 +49,8 @@ class _Entry(NamedTuple):
 
 
 _HERE: Final = "logdir.service"
+HANDOVER: Final = "handover"
+"""The one after which a broker is about to start."""
 _ENTRIES: Final[Mapping[str, _Entry]] = {
     "stage": _Entry(f"{_HERE}.stage", "StageRequest"),
     "capture": _Entry(f"{_HERE}.capture", "CaptureRequest", prepare="recover-if-stopped", is_beside_broker=True),
@@ -80,6 +82,13 @@ _ENTRIES: Final[Mapping[str, _Entry]] = {
         "ReconcileRequest",
         f"{_HERE}.report.reconcile_result:ReconcileResult",
         _Options(needs_all=True),
+        prepare="none",
+    ),
+    HANDOVER: _Entry(
+        f"{_HERE}.batch.handover",
+        "HandoverRequest",
+        "logdir.service.report.result:HandoverResult",
+        _Options(is_start_block_allowed=True),
         prepare="none",
     ),
     "layout": _Entry(
@@ -114,6 +123,10 @@ class Spec(NamedTuple):
         if self.options is None:
             raise ValueError(self.name)
         return opened(request, changes=changes, **self.options._asdict())
+
+    def without_locks(self) -> Spec:
+        """Return the same without crash recovery, which needs Kafka's locks; what works beside a broker needs none."""
+        return self._replace(prepare=lambda broker: None)
 
 
 def spec_of(name: str) -> Spec:

@@ -108,6 +108,14 @@ class UninstallResult(ItemsResult):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverResult(ItemsResult):
+    """The result of a handover; ``items`` are log dirs."""
+
+    start_block: StartBlockState
+    """The state of the start block before the handover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptingTopic:
     """The re-created topic that adopts the files."""
 

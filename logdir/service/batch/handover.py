@@ -1,0 +1,177 @@
+"""The use case *handover*: before a broker starts, finish or undo what is unfinished, and lift the start block.
+
+Refused while a log dir of the broker is lacking (law 5), or something that must be finished is left. Other trouble is a
+problem of the result and refuses nothing: it keeps no broker down. The checkpoint files are kept as they are, because a
+broker that does not get through its start empties two of them.
+
+Not here: how a layout change is ended (``decide.layout.handover``), crash recovery (``disk.recover_broker``), how long
+a daemon keeps away afterwards (``daemon.start_awaited``).
+
+Spec: design §2 laws 4, 5, §6 ``handover``, §8; attacks A16, A22, A30, A37.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from logdir.decide.layout.action import Decision
+from logdir.decide.layout.handover import hand_over
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.record import handover, start_block
+from logdir.disk.record.start_block import StartBlockState
+from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.names import parse_work_dir
+from logdir.paths import INCOMING
+from logdir.refusal_slug import Why
+from logdir.service.batch.layout_phases import carry_out, look_all
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.request import require_log_dirs
+from logdir.service.report.exit_status import Exit
+from logdir.service.report.reporter import Reporter
+from logdir.service.report.result import HandoverResult, ItemResult, ItemState
+from logdir.service.report.use_case import Ran
+from logdir.text import quoted
+
+NOT_KEPT: Final = "checkpoints-not-kept"
+"""Slug of the problem that the checkpoint files of a log dir were not copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandoverRequest:
+    """A request to hand the log dirs over to a broker."""
+
+    skipped: tuple[str, ...] = ()
+    """Log dirs that may be lacking: the operator has seen to it that their partitions come back."""
+
+    def require_valid(self) -> None:
+        """Return: every request is valid."""
+
+
+def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporter: Reporter) -> Ran:
+    """Decide what has to be ended before a broker may start, and, if it is to be applied, end it.
+
+    Args:
+        broker: The broker, opened with a start block allowed.
+        asked: The request.
+        is_applied: Whether to do it, which needs Kafka's locks.
+        reporter: Receives progress.
+
+    Raises:
+        LockHeldError: a broker runs.
+        RefusedError: a log dir is lacking; replicas lie under topic ids and may not be taken back unasked; or what is
+            unfinished cannot be finished.
+        LogDirError: as ``OpenBroker.recover``, or a log dir cannot be read.
+    """
+    _require_whole(broker, asked)
+    if is_applied:
+        broker.recover()
+        _require_whole(broker, asked)
+        _require_finished(broker)
+    block = _start_block(broker)
+    views = look_all(broker.open_dirs, broker.run_at)
+    decision = hand_over(views, is_begun=block is not StartBlockState.NONE)
+    _require_allowed(broker, decision)
+    if is_applied:
+        if decision.phases:
+            _end(broker, decision, reporter)
+        _keep(broker)
+    return Ran(
+        exit=Exit.DONE,
+        problems=tuple(broker.notes),
+        result=HandoverResult(
+            applied=is_applied,
+            items=tuple(_items(broker, decision, ItemState.DONE if is_applied else ItemState.PLANNED)),
+            start_block=block,
+        ),
+        lines=(_line(broker, is_applied=is_applied),),
+    )
+
+
+def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
+    """Refuse while a log dir is lacking: its partitions would come back empty elsewhere (law 5)."""
+    skipped = require_log_dirs("--skip-log-dir", asked.skipped, broker.named)
+    notes = {note.path: note for note in broker.notes}
+    for log_dir in broker.named.log_dirs:
+        is_lacking = log_dir in broker.missing or log_dir in broker.ports.suspect
+        if is_lacking and log_dir not in skipped:
+            why = notes.get(log_dir)
+            raise RefusedError(
+                log_dir,
+                why=Why.LOG_DIRS_INCOMPLETE,
+                expected="every log dir of the broker, before it starts",
+                found="no answer" if why is None else f"{why.found} ({why.slug})",
+                fix="repair it; to start without it (its partitions come back empty elsewhere) remove it from log.dirs "
+                f"or add --skip-log-dir {quoted(log_dir)}",
+            )
+
+
+def _require_finished(broker: OpenBroker) -> None:
+    """Refuse while an adoption is left that crash recovery could not end: a broker would make its replica anew."""
+    for open_dir in broker.open_dirs:
+        with map_os_errors(open_dir.log_dir):
+            names = _ready(open_dir)
+        for name in names:
+            path = open_dir.path_of(f"{INCOMING}/{name}")
+            found = next((note.found for note in broker.notes if note.path == path), "an unfinished one")
+            raise RefusedError(
+                path,
+                why=Why.RECOVERY_FAILED,
+                expected="no adoption half done, before a broker starts",
+                found=found,
+                fix="logdirctl staged ls shows it; it is finished or taken back once every log dir may be changed",
+            )
+
+
+def _ready(open_dir: OpenLogDir) -> list[str]:
+    """Return the names of adoptions that were ready to be published, and are not."""
+    parts = ((name, parse_work_dir(name)) for name in open_dir.incoming.names())
+    return [name for name, found in parts if found is not None and found.mark == "ready"]
+
+
+def _start_block(broker: OpenBroker) -> StartBlockState:
+    with map_os_errors(broker.named.log_dirs[0]):
+        return start_block.state(broker.open_dirs)
+
+
+def _require_allowed(broker: OpenBroker, decision: Decision) -> None:
+    """Refuse what may not be done: by the decision, or on a log dir that may not be changed."""
+    for refused in decision.refused:
+        raise refused
+    if decision.phases:
+        for problem in broker.quarantined.values():
+            raise RefusedError.of(problem)
+
+
+def _end(broker: OpenBroker, decision: Decision, reporter: Reporter) -> None:
+    """Carry out a decision as a whole. Raises what kept it from its end."""
+    report = carry_out(broker.open_dirs, decision, broker.batch, reporter=reporter, run_at=broker.run_at)
+    for error in (*report.failed.values(), *report.refused):
+        raise error
+
+
+def _keep(broker: OpenBroker) -> None:
+    """Keep the checkpoint files of every log dir that may be changed; what cannot be kept is noted, and no more."""
+    with broker.batch():
+        for open_dir in broker.changeable:
+            try:
+                with map_os_errors(open_dir.log_dir):
+                    handover.keep(open_dir, read_instant())
+            except (LogDirError, ValueError) as error:
+                expected, fix = "a copy of the four checkpoint files", "the broker can start; free space on this disk"
+                broker.notes.append(Problem(NOT_KEPT, open_dir.log_dir, expected, str(error), fix))
+
+
+def _items(broker: OpenBroker, decision: Decision, state: ItemState) -> Iterator[ItemResult]:
+    detail = "a change of layout is ended, and the start block lifted" if decision.phases else "nothing was unfinished"
+    for open_dir in broker.open_dirs:
+        yield ItemResult(log_dir=open_dir.log_dir, path=".", state=state, detail=detail)
+
+
+def _line(broker: OpenBroker, *, is_applied: bool) -> str:
+    count = len(broker.open_dirs)
+    dirs = f"{count} log dir{'' if count == 1 else 's'}"
+    return f"{dirs} handed over: a broker may start" if is_applied else f"{dirs} would be handed over"

@@ -1,0 +1,138 @@
+"""After a handover the daemon keeps its hands off Kafka's locks until the broker runs, or five minutes have passed."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from logdir import clock
+from logdir.daemon.start_awaited import StartAwaited
+from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.errors import RefusedError
+from logdir.service.batch.use_cases import NAMES, spec_of
+from tests.logdir.daemon.rig import daemon, until
+from tests.logdir.daemon.test_inbox import WITH_GONE
+from tests.tools.ctl import ctl, ctl_json, held
+from tools.cli.arguments import Exit
+
+LOCKLESS = {"capture", "staged hold", "staged export", "staged purge"}
+MINUTE_MS = 60_000
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let ``CLOCK_BOOTTIME`` be what stands in a list."""
+    at = [1_000_000_000]
+    monkeypatch.setattr(clock, "boottime_ms", lambda: at[0])
+    return at
+
+
+def test_until_five_minutes_have_passed_only_what_needs_no_lock_is_done(now: list[int]) -> None:
+    awaited = StartAwaited()
+    specs = {name: spec_of(name) for name in NAMES}
+    for name in sorted(NAMES, key=lambda name: name == "handover"):
+        assert awaited.admit(specs[name], ("/d1",)) is specs[name]
+        awaited.note(specs[name])
+        assert awaited.is_on is (name == "handover")
+    now[0] += 5 * MINUTE_MS - 1
+    assert awaited.is_on
+    for name in NAMES:
+        if name in LOCKLESS:
+            # Crash recovery would take the locks, so it is left out.
+            admitted = awaited.admit(specs[name], ("/d1",))
+            admitted.prepare(cast("OpenLogDir", None))  # type: ignore[arg-type]
+        elif name == "handover":
+            assert awaited.admit(specs[name], ("/d1",)) is specs[name]
+        else:
+            with pytest.raises(RefusedError, match="expected log dirs that are not handed over to a broker"):
+                awaited.admit(specs[name], ("/d1",))
+    now[0] += 1
+    assert not awaited.is_on
+    assert awaited.admit(specs["stage"], ("/d1",)) is specs["stage"]
+
+
+def test_a_broker_that_runs_is_awaited_no_more(now: list[int]) -> None:
+    awaited = StartAwaited()
+    awaited.begin()
+    awaited.end()
+    assert not awaited.is_on
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        (None, 0),
+        ('{"handover":1', 5),  # cut off: as if it were of now
+    ],
+)
+def test_after_a_restart_the_file_says_when_it_was(
+    now: list[int], text: str | None, minutes: int, tmp_path: Path
+) -> None:
+    def read(name: str, most: int) -> bytes:
+        if text is None:
+            raise FileNotFoundError(name)
+        return text.encode()
+
+    one = SimpleNamespace(log_dir="/d1", work=SimpleNamespace(path="/d1.logdird", read=read))
+    awaited = StartAwaited()
+    awaited.read([cast("OpenLogDir", one)])
+    now[0] += minutes * MINUTE_MS - 1
+    assert awaited.is_on is (minutes > 0)
+    now[0] += 1
+    assert not awaited.is_on
+
+
+def test_a_daemon_that_hands_over_does_nothing_that_needs_locks_until_the_broker_runs(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        one.make()
+        named = ("--config", one.config)
+        inbox = Path(tmp_path, "state", "inbox")
+        said = ctl("handover", *named, "--quiet")
+        assert (said.status, said.out, said.err) == (Exit.DONE, "", "")
+        (inbox / "1.json").write_text(json.dumps(WITH_GONE))
+        until("the document waits", lambda: [p.slug for p in one.status().waiting] == ["request-waiting"])
+        assert "a broker is about to start" in one.status().waiting[0].line()
+        for _ in range(2):
+            said = ctl("stage", "pay", *named, "--even-if-unknown", "--even-over-limit", "--apply")
+            assert (said.status, "handed-over: " in said.err) == (Exit.REFUSED, True), said
+            # A plan needs no lock; neither does a capture.
+            assert ctl("stage", "pay", *named, "--even-if-unknown", "--even-over-limit").status == Exit.DONE
+            one.stop(signal.SIGKILL)
+            one.start()  # It reads when the handover was.
+        # Again, as a unit that is started once more.
+        status, result = ctl_json("handover", *named)
+        assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["done", "done"])
+        (one.log_dirs[0] / ".lock").touch()
+        with held(one.log_dirs[0] / ".lock"):
+            until("it sees the broker", lambda: one.status().broker_runs is True)
+            assert ctl("handover", *named).status == Exit.BROKER_RUNS
+        until("it sees that the broker has ended", lambda: one.status().broker_runs is False)
+        said = ctl("stage", "pay", *named, "--even-if-unknown", "--even-over-limit", "--apply")
+        assert said.status == Exit.DONE, said
+
+
+def test_without_one_of_its_disks_the_daemon_hands_nothing_over(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        named = ("--config", one.config)
+        assert ctl("disk", "release", one.log_dirs[1], *named, "--apply").status == Exit.DONE
+        said = ctl("handover", *named)
+        assert (said.status, f"log-dirs-incomplete: {one.log_dirs[1]}: " in said.err) == (Exit.REFUSED, True), said
+        assert "remove it from log.dirs" in said.err
+        said = ctl("handover", *named, "--skip-log-dir", one.log_dirs[1])
+        assert said.status == Exit.DONE, said
+        assert f"{one.log_dirs[0]}: nothing was unfinished" in said.out
+
+
+def test_a_daemon_that_has_just_been_started_is_waited_for(tmp_path: Path) -> None:
+    """Both are started at boot, and until it serves its socket nobody else may touch its log dirs."""
+    with daemon(tmp_path, is_started=False) as one:
+        one.start(is_awaited=False)
+        until("it has begun", (one.log_dirs[0].parent / "state").exists)
+        said = ctl("handover", "--config", one.config, "--quiet")
+        assert (said.status, said.err) == (Exit.DONE, ""), said
+        until("it runs", lambda: one.state() == "RUNNING")

@@ -59,11 +59,11 @@ def test_it_waits_and_so_do_those_after_it(tmp_path: Path, error: Exception) -> 
     documents = Documents(work)
     put(tmp_path, "1.json")
     put(tmp_path, "2.json")
-    documents.look(is_running=False)
+    documents.look(is_running=False, is_start_awaited=False)
     assert documents.follow_next()
     assert not documents.follow_next()
     for _ in range(3):
-        documents.look(is_running=False)
+        documents.look(is_running=False, is_start_awaited=False)
         assert not documents.follow_next()
     assert work.tried == 1
     (problem,) = documents.waiting
@@ -71,7 +71,7 @@ def test_it_waits_and_so_do_those_after_it(tmp_path: Path, error: Exception) -> 
     assert problem.slug == (expected or (error.slug if isinstance(error, LogDirError) else "io-error"))
     # A new session, as after the broker was opened again, tries it again.
     again = Documents(work)
-    again.look(is_running=False)
+    again.look(is_running=False, is_start_awaited=False)
     assert again.follow_next()
     assert work.tried == 2
     assert not list((tmp_path / "inbox" / "refused").iterdir())
@@ -84,7 +84,7 @@ def test_what_is_wrong_with_the_document_itself_refuses_it(tmp_path: Path, error
     work = Failing(tmp_path, error)
     documents = Documents(work)
     put(tmp_path, "1.json")
-    documents.look(is_running=False)
+    documents.look(is_running=False, is_start_awaited=False)
     assert documents.follow_next()
     slug = "config-error: " if isinstance(error, ConfigError) else "internal-error: 1.json: "
     assert (tmp_path / "inbox" / "refused" / "1.json.error").read_text().startswith(slug)
@@ -97,7 +97,7 @@ def test_what_cannot_be_moved_keeps_no_document_waiting(tmp_path: Path) -> None:
     put(tmp_path, "2.json")
     (tmp_path / "inbox" / "1.json").mkdir()
     (tmp_path / "inbox" / "refused" / "1.json.error").mkdir(parents=True)  # Its lines cannot be written.
-    documents.look(is_running=True)
+    documents.look(is_running=True, is_start_awaited=False)
     assert [problem.slug for problem in documents.waiting] == ["inbox-unusable", "request-waiting"]
     assert documents.waiting[0].line() == (
         f"inbox-unusable: {tmp_path}/inbox/1.json: expected a file that can be moved, found Is a directory; "

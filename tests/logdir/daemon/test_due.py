@@ -13,6 +13,7 @@ from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
+from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.status import Counters
 from logdir.daemon.work import Work
 from logdir.service import purge
@@ -31,6 +32,7 @@ class Alone:
         self.version, self.history, self.counters = "0", History(str(folder)), Counters()
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.sweep)
+        self.start_awaited = StartAwaited()
         self.asked: list[int | None] = []
         """The instants for which the timer was set."""
 

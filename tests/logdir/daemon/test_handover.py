@@ -15,6 +15,7 @@ from logdir.daemon.start_awaited import StartAwaited
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import RefusedError
 from logdir.service.batch.use_cases import NAMES, spec_of
+from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.logdir.daemon.rig import daemon, until
 from tests.logdir.daemon.test_inbox import WITH_GONE
 from tests.tools.ctl import ctl, ctl_json, held
@@ -40,19 +41,17 @@ def test_until_five_minutes_have_passed_only_what_needs_no_lock_is_done(now: lis
         awaited.note(specs[name])
         assert awaited.is_on is (name == "handover")
     now[0] += 5 * MINUTE_MS - 1
-    assert awaited.is_on
     for name in NAMES:
         if name in LOCKLESS:
             # Crash recovery would take the locks, so it is left out.
             admitted = awaited.admit(specs[name], ("/d1",))
-            admitted.prepare(cast("OpenLogDir", None))  # type: ignore[arg-type]
+            admitted.prepare(cast(OpenBroker, None))
         elif name == "handover":
             assert awaited.admit(specs[name], ("/d1",)) is specs[name]
         else:
             with pytest.raises(RefusedError, match="expected log dirs that are not handed over to a broker"):
                 awaited.admit(specs[name], ("/d1",))
     now[0] += 1
-    assert not awaited.is_on
     assert awaited.admit(specs["stage"], ("/d1",)) is specs["stage"]
 
 
@@ -80,7 +79,7 @@ def test_after_a_restart_the_file_says_when_it_was(
 
     one = SimpleNamespace(log_dir="/d1", work=SimpleNamespace(path="/d1.logdird", read=read))
     awaited = StartAwaited()
-    awaited.read([cast("OpenLogDir", one)])
+    awaited.read([cast(OpenLogDir, one)])
     now[0] += minutes * MINUTE_MS - 1
     assert awaited.is_on is (minutes > 0)
     now[0] += 1

@@ -49,7 +49,13 @@ def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     (units / "kafka.service").write_text(f"[Service]\nExecStart={tmp_path}/kafka\n")
     for path, place in ((UNIT, units / "logdird@b1.service"), (DROP_IN, units / "kafka.service.d" / "logdird.conf")):
         place.write_text(path.read_text().replace(SHIPPED, str(tmp_path)))
-    command: list[str | Path] = ["systemd-analyze", "verify", "--man=no", units / "logdird@b1.service", units / "kafka.service"]
+    command: list[str | Path] = [
+        "systemd-analyze",
+        "verify",
+        "--man=no",
+        units / "logdird@b1.service",
+        units / "kafka.service",
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={"SYSTEMD_UNIT_PATH": f"{units}:", "PATH": "/bin"}
     )

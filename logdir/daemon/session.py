@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from logdir.clock import Instant
-from logdir.daemon.config import DaemonConfig, short_delete_delay
+from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
 from logdir.daemon.state import LogDirState
 from logdir.disk.record import heartbeat, start_block
 from logdir.disk.record.start_block import StartBlockState
@@ -35,6 +35,7 @@ from logdir.errors import (
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Leavers
+from logdir.service.batch.seen_starts import DELETE_DELAY_MS
 from logdir.service.log_dirs import proof
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
@@ -132,6 +133,8 @@ class Session:
                     port.patience_ms = config.disk_timeout_ms
             broker.quarantined.update(quarantined)
             short = short_delete_delay(config.server_properties)
+            delay_ms = delete_delay_ms(config.server_properties)
+            leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
             leavers.mtimes.clear()
             leavers.names.clear()
             return cls(

@@ -42,6 +42,7 @@ CALLS: Final = frozenset(
         "logdir.observe.birth:births",
         "logdir.observe.leaving:leaving",
         "logdir.observe.log_end:log_end",
+        "logdir.observe.log_starts:log_starts",
         "logdir.disk.lock_holder:is_locked",
         "logdir.observe.mounts:identity_at",
         "logdir.observe.mounts:owner_at",

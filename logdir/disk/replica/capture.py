@@ -29,7 +29,7 @@ from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.record.checkpoints import read_entries
-from logdir.disk.replica.captured_files import Files, complaint, look
+from logdir.disk.replica.captured_files import Files, complaint, is_within, look
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import NEW_MARKER, read_marker, rename
@@ -61,8 +61,8 @@ class CaptureItem:
     """Minimum time to keep a ``-delete`` directory; ``None``: held. A ``-stray`` directory is always held."""
     topic: str | None = None
     """Its topic, from the cluster or an earlier scan; needed where Kafka may have cut the name."""
-    log_start: int | None = None
-    """The log start offset from the broker's own API: the checkpoint file lags (kafka-behaviour §10.5)."""
+    log_start_seen: int | None = None
+    """The log start offset that the checkpoint file had before the broker took the entry out; may be a minute old."""
     tiered: bool = False
 
 
@@ -294,11 +294,9 @@ def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
         # If the name may be cut, the entries could belong to another topic.
         if replica.is_topic_sure and not is_there(open_dir.top, live):
             points = read_entries(open_dir, partition)
-            if is_there(open_dir.top, live):
-                points = Checkpoints()
     except LogDirError:
-        points = Checkpoints()
-    return points if replica.item.log_start is None else replace(points, log_start=replica.item.log_start)
+        return Checkpoints()
+    return Checkpoints() if is_there(open_dir.top, live) else points
 
 
 def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
@@ -312,7 +310,7 @@ def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Dire
         replica: The replica that is captured.
     """
     marker = _marker_in(target)
-    starts = [replica.item.log_start, None if marker is None else marker.checkpoints.log_start]
+    starts = [None if marker is None else marker.checkpoints.log_start, replica.item.log_start_seen]
     start = next((one for one in starts if one is not None), None)
     problem = None
     for _ in range(_ROUNDS):
@@ -363,8 +361,9 @@ def _commit(open_dir: OpenLogDir, name: str, target: Directory, replica: _Replic
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None
     points = begun.checkpoints
-    if replica.item.log_start is not None:
-        points = replace(points, log_start=replica.item.log_start)
+    seen = replica.item.log_start_seen
+    if points.log_start is None and seen is not None and replica.is_topic_sure and is_within(target.names(), seen):
+        points = replace(points, log_start=seen)
     marker = replace(
         begun,
         topic=replica.topic,

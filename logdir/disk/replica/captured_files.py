@@ -11,6 +11,8 @@ Spec: kafka-behaviour §3.2 (steps 2 and 4); kafka-formats §5; attacks A17, A33
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.replica.replica_dir import NEW_MARKER, require_file
@@ -64,7 +66,8 @@ def complaint(
         seen: All files ever seen in the captured directory.
         held: The files of the links.
         after: The files of the captured directory after linking.
-        log_start: First offset of the captured log; ``None``: not known.
+        log_start: First offset of the captured log, or an earlier one, for where there are no leader epochs; ``None``:
+            not known.
         is_tiered: Whether its first segments are in remote storage.
     """
     if gone := sorted(set(seen) - set(after)):
@@ -87,13 +90,18 @@ def _is_segment(name: str, ending: str) -> bool:
     return len(name) == _BASE + len(ending) and name.endswith(ending) and name[:_BASE].isdecimal() and name.isascii()
 
 
+def is_within(names: Iterable[str], offset: int) -> bool:
+    """Whether a log of files of these names begins before an offset: else it was cut since, and begins with a file."""
+    return any(int(name[:_BASE]) < offset for name in names if _is_segment(name, SEGMENT_SUFFIX))
+
+
 def _missing_front(links: Directory, first: int, log_start: int | None) -> str | None:
-    starts = [] if log_start is None else [log_start]
+    start = log_start
     try:
         data = read_file(links, LEADER_EPOCHS)
         entries = () if data is None else leader_epoch_checkpoint.parse(data, f"{links.path}/{LEADER_EPOCHS}")
-        # Kafka keeps the first of them at the log's start.
-        starts += [entry.start_offset for entry in entries[:1]]
+        # Kafka keeps the first of them at the log's start, and writes it at once; the checkpoint file lags.
+        start = next((entry.start_offset for entry in entries), log_start)
     except (FormatError, RefusedError):
         pass
-    return f"a log from {min(starts)} on whose first segment is {first}" if starts and min(starts) < first else None
+    return None if start is None or start >= first else f"a log from {start} on whose first segment is {first}"

@@ -25,6 +25,7 @@ from logdir.disk.replica.capture import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.observe.leaving import Leaving, leaving
+from logdir.service.batch.seen_starts import SeenStarts
 from logdir.service.capture import rooms_of, row_and_item
 from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
@@ -53,9 +54,11 @@ class Leavers:
     """Whether the last look found a log dir that changed, or one that can be read again or no more."""
     missed: int = 0
     """Directories that the broker removed before they were captured."""
+    starts: SeenStarts = field(default_factory=SeenStarts)
 
     def new(self, broker: OpenBroker) -> tuple[Place, ...]:
         """List the log dirs again; return the directories that are still to be handled, sorted."""
+        self.starts.read(broker)
         found: list[Leaving | LogDirSuspectError] = broker.ports.each(
             lambda port: port.begin(leaving, port.log_dir, self.mtimes.get(port.log_dir))
         )
@@ -68,12 +71,14 @@ class Leavers:
                 continue
             self.mtimes[port.log_dir] = one.mtime_ns
             if one.names is not None:
+                self.starts.note(port.log_dir, self.names.get(port.log_dir), one.names)
                 self.names[port.log_dir] = frozenset(one.names)
                 self.has_changed = True
         self.has_changed = self.has_changed or self.unread != unread
         self.unread = frozenset(unread)
         there = {(log_dir, name) for log_dir, names in self.names.items() for name in names}
         self.handled &= there
+        self.starts.keep_only(there)
         # Of a log dir that cannot be read nothing is known: what was there before is no miss.
         return tuple(sorted(one for one in there - self.handled if one[0] not in unread))
 
@@ -111,7 +116,7 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
     chosen, items = _sorted_out(places, there, facts, policy, leavers)
     request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
     plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems = _capture_all(broker, plan, reporter)
+    rows, problems = _capture_all(broker, plan, leavers.starts, reporter)
     leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
     refusals = refused(plan.refusals)
     gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
@@ -119,7 +124,9 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
     return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), facts=facts)
 
 
-def _capture_all(broker: OpenBroker, plan: CapturePlan, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
+def _capture_all(
+    broker: OpenBroker, plan: CapturePlan, starts: SeenStarts, reporter: Reporter
+) -> tuple[list[ItemResult], list[Problem]]:
     """Capture the planned directories, on every log dir at the same time, some with each call.
 
     Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
@@ -127,6 +134,7 @@ def _capture_all(broker: OpenBroker, plan: CapturePlan, reporter: Reporter) -> t
     left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
     for action in plan.actions:
         row, item = row_and_item(action)
+        item = replace(item, log_start_seen=starts.of((row.log_dir, row.path)))
         left.setdefault(row.log_dir, []).append((row, item))
     rows: list[ItemResult] = []
     problems: list[Problem] = []

@@ -7,6 +7,8 @@ import signal
 import time
 from pathlib import Path
 
+from logdir.formats.own import replica_marker
+from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import UNIQUE, daemon, until
 from tests.tools.ctl import ctl, ctl_json
 
@@ -31,6 +33,23 @@ def test_a_deletion_is_captured_before_its_broker_removes_it(tmp_path: Path) -> 
         assert f"path={kept}" in one.log
         assert "purge_at=" in one.log
         assert [event["path"] for event in one.events() if event["event"] == "captured"] == [gone.name]
+
+
+def test_the_log_start_is_known_that_its_broker_took_out_of_the_checkpoint_file(tmp_path: Path) -> None:
+    """A broker renames the directory of a deleted replica, and writes the file again without its entry (§10.5)."""
+    with daemon(tmp_path, is_started=False, more="sweep.interval.ms: 500\n") as one:
+        path = one.make()
+        checkpoint = one.log_dirs[0] / "log-start-offset-checkpoint"
+        checkpoint.write_text("0\n1\npay 0 5\n")
+        one.start()
+        first_ms = one.status().looked_at_ms or 0
+        until("it has looked again", lambda: (one.status().looked_at_ms or 0) >= first_ms + 400)
+        gone = one.delete(path)
+        checkpoint.write_text("0\n0\n")
+        until("it is captured", lambda: one.staged() == [f"{TOPIC_ID}_0"])
+        one.remove(gone)
+        marker = Path(f"{one.log_dirs[0]}.logdird/deleting/{TOPIC_ID}_0/replica.json").read_bytes()
+        assert replica_marker.parse(marker).checkpoints.log_start == 5
 
 
 def test_a_stray_is_captured_and_held(tmp_path: Path) -> None:

@@ -192,9 +192,31 @@ def test_a17_a_name_kafka_cut_is_no_topic(host: Host, known: bool) -> None:
     assert marker.checkpoints == (own if known else Checkpoints())
 
 
-def test_what_the_api_said_of_the_log_start_counts_before_the_file(host: Host) -> None:
-    host.capture(replace(ITEM, log_start=7))
-    assert host.marker(WHOLE).checkpoints.log_start == 7
+@pytest.mark.parametrize(
+    ("in_file", "seen", "kept"),
+    [
+        (None, 7, 7),
+        (None, None, None),
+        (9, 7, 9),  # as the broker wrote it last
+        (None, 0, None),  # the first segment begins there: nothing was cut off
+    ],
+)
+def test_a_log_start_that_the_broker_took_out_of_its_file_is_the_one_that_was_seen_before(
+    host: Host, in_file: int | None, seen: int | None, kept: int | None
+) -> None:
+    entry = "" if in_file is None else f"t 0 {in_file}\n"
+    (host.top / "log-start-offset-checkpoint").write_text(f"0\n{0 if in_file is None else 1}\n{entry}")
+    host.capture(replace(ITEM, log_start_seen=seen))
+    assert host.marker(WHOLE).checkpoints.log_start == kept
+
+
+def test_a_log_start_seen_of_a_topic_whose_name_may_be_cut_is_another_topics(host: Host) -> None:
+    (host.top / "log-start-offset-checkpoint").write_text("0\n0\n")
+    name = name_for("long." + "x" * 240, 0, DirForm.DELETE, UNIQUE)
+    (host.top / DELETED).rename(host.top / name)
+    host.capture(replace(ITEM, name=name, topic=None, log_start_seen=7))
+    (marker,) = [host.marker(place) for place in host.places()]
+    assert marker.checkpoints.log_start is None
 
 
 def test_entries_of_a_topic_made_again_are_not_those_of_the_old_one(host: Host) -> None:

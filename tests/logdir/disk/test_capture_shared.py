@@ -36,23 +36,14 @@ def test_a17_a_capture_that_has_every_file_is_not_made_twice(host: Host) -> None
     assert host.places() == [WHOLE]
 
 
-def test_a17_the_log_start_a_broker_says_is_not_dropped_where_a_capture_goes_on(host: Host) -> None:
-    """Begun without it, interrupted, and told by the second try: its checkpoint file lags (kafka-behaviour §10.5)."""
-
+def test_a17_the_log_start_of_the_file_is_kept_where_a_capture_goes_on_after_the_broker_took_it_out(host: Host) -> None:
     with stopped(host, lambda _, call: call.name == "link" and call.path.endswith("leader-epoch-checkpoint")):
         host.capture()
     assert host.marker(f"incoming/{OLD}_0").checkpoints.log_start == 6
-    (outcome,) = host.capture(replace(ITEM, log_start=5))
+    (host.top / "log-start-offset-checkpoint").write_text("0\n0\n")
+    (outcome,) = host.capture(replace(ITEM, log_start_seen=5))
     assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
-    assert host.marker(WHOLE).checkpoints.log_start == 5
-
-
-def test_a17_the_log_start_a_broker_says_is_not_overruled_by_its_checkpoint_file(host: Host) -> None:
-    (outcome,) = host.capture(replace(ITEM, log_start=5))
-    assert outcome.result is Result.DONE
-    found = host.marker(WHOLE).checkpoints
-    assert (found.log_start, found.recovery_point, found.high_watermark) == (5, 9, 9)
-    assert DELETED in os.listdir(host.top)
+    assert host.marker(WHOLE).checkpoints.log_start == 6
 
 
 def test_a17_no_capture_has_its_name_before_its_files_are_durable(host: Host) -> None:
@@ -128,7 +119,7 @@ def test_a17_no_links_are_whole_whose_first_segment_lies_above_the_logs_start(
         assert complaint(links, files, files, files, log_start=start, is_tiered=True) is None
 
 
-def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_the_broker_says(host: Host) -> None:
+def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_was_seen(host: Host) -> None:
     """Its checkpoint file and its leader epochs are not there to say it."""
     first = min(name for name in FILES if name.endswith(".log"))[:20]
     last = max(name for name in FILES if name.endswith(".log"))[:20]
@@ -136,9 +127,19 @@ def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_the_broke
     for path in (host.top / DELETED).iterdir():
         if path.name.startswith(first) or path.name == "leader-epoch-checkpoint":
             path.unlink()
-    (outcome,) = host.capture(replace(ITEM, log_start=int(first)))
+    (host.top / "log-start-offset-checkpoint").write_text("0\n0\n")
+    (outcome,) = host.capture(replace(ITEM, log_start_seen=int(first)))
     assert outcome.result is Result.UNDONE
     assert f"a log from {int(first)} on whose first segment is {int(last)}" in str(outcome.error)
+
+
+def test_a17_a_log_that_retention_cut_after_its_start_was_written_down_is_whole(host: Host) -> None:
+    """The checkpoint file is a minute old at most; the leader epochs are written as the log start moves."""
+    files = {f"{5:020}.log": (11, 5), _META: (12, 3), "leader-epoch-checkpoint": (13, 8)}
+    with HostDisk().open_top(str(host.top)) as links:
+        for first, is_whole in ((4, False), (5, True), (9, True)):
+            (host.top / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {first}\n")
+            assert (complaint(links, files, files, files, log_start=3, is_tiered=False) is None) == is_whole
 
 
 def test_a17_no_directory_without_a_marker_is_taken_for_a_capture_that_was_begun(host: Host) -> None:

@@ -33,3 +33,11 @@ DAEMON_SOAK: Final = Claim(
     sizes={"kills": Sizes(full=500, ci=15, ci_part=40)},
     needs="Java and Maven",
 )
+_STARTS: Final = "test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopped_one"
+DAEMON_STARTS: Final = Claim(
+    key="daemon-starts",
+    text="no start of a stock broker that was handed over meets a lock of a daemon that works on a stopped one",
+    where=(f"{_KAFKA}/test_daemon_starts.py::{_STARTS}",),
+    sizes={"starts": Sizes(full=200, ci=8, ci_part=25)},
+    needs="Java and Maven",
+)

@@ -1,0 +1,114 @@
+"""Starts of a stock broker against a daemon that follows documents on a stopped one: no lock of ours is in their way.
+
+Each start is handed over as its unit does it. The documents come without end, each takes Kafka's lock of every log dir,
+and some are still waiting when the broker starts.
+
+Spec: design §2 law 4; attacks A22.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.kafka.rig import Rig, await_true
+from tests.kafka.rotation import releases_of
+from tests.kafka.undo_rig import await_in_sync, stop
+from tests.logdir.daemon.rig import Process
+from tests.proof.kafka_claims import DAEMON_STARTS
+from tests.proof.plugin import Recorder
+from tests.reconcile.universe import document, listed
+from tests.tools.ctl import ctl
+from tools.cli.arguments import Exit
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(2 * 60 * 60)]
+
+SEED: Final = 31
+PARTITIONS: Final = 6
+_INCREMENTAL: Final = 1
+
+
+class Feeder:
+    """Writes a document into the inbox as soon as the last one was followed."""
+
+    def __init__(self, inbox: Path, topic_id: str) -> None:
+        self._inbox, self._topic_id = inbox, topic_id
+        self._sequence = 0
+        self._ends = threading.Event()
+
+    def handled(self) -> int:
+        """How many were followed: done, or refused under the locks."""
+        return sum(len(list((self._inbox / name).glob("*.json"))) for name in ("done", "refused"))
+
+    def await_more_than(self, count: int) -> None:
+        """Wait until another one was followed."""
+        await_true("a document is followed", lambda: self.handled() > count, timeout_seconds=60)
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """Write on until the block ends."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._ends.wait(0.02):
+            if not list(self._inbox.glob("[0-9]*.json")):
+                self._sequence += 1
+                states = listed(pay=(self._topic_id, tuple(range(PARTITIONS))))
+                value = document(states, type=_INCREMENTAL, sequence=self._sequence)
+                hidden = self._inbox / f".{self._sequence:06}.json"
+                hidden.write_text(json.dumps(value))
+                hidden.rename(self._inbox / f"{self._sequence:06}.json")
+
+
+@pytest.mark.parametrize("version", releases_of("daemon starts"))
+def test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopped_one(
+    version: str, make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
+) -> None:
+    draw = random.Random(SEED)
+    starts = DAEMON_STARTS.count("starts")
+    after_work = 0
+    with make_rig(version) as rig:
+        broker = rig.add_broker(log_dirs=3)
+        broker.start()
+        topic_id = rig.client.create_on("pay", [[1]] * PARTITIONS)
+        await_in_sync(rig, "pay", [1])
+        configuration = broker.write_configuration()
+        assert ctl("init", "--server-properties", configuration, "--apply").status == Exit.DONE
+        stop(broker)
+        config = tmp_path / "b1.yaml"
+        more = "state.dir: state\nsocket: s.sock\nsweep.interval.ms: 500\nauto.while.stopped: true\n"
+        config.write_text(f"server.properties: {configuration}\n{more}")
+        with Process(config).running() as daemon:
+            feeder = Feeder(tmp_path / "state" / "inbox", topic_id)
+            with feeder.feeding():
+                for number in range(starts):
+                    before = feeder.handled()
+                    if number % 2 == 0:
+                        feeder.await_more_than(before)
+                    threading.Event().wait(draw.random())
+                    after_work += feeder.handled() > before
+                    said = ctl("handover", "--config", config, "--quiet")
+                    assert (said.status, said.out) == (Exit.DONE, ""), said
+                    handled = feeder.handled()
+                    assert broker.try_start() is None, (number, broker.trouble())
+                    assert "Failed to acquire lock" not in broker.log_text
+                    assert feeder.handled() == handled
+                    await_true("the daemon sees it", lambda: daemon.status().broker_runs is True)
+                    broker.kill()
+                    await_true("the daemon sees that it has ended", lambda: daemon.status().broker_runs is False)
+            assert not daemon.has_ended()
+    assert after_work >= starts // 2
+    record_proof(DAEMON_STARTS, {"starts": starts}, seeds=SEED)

@@ -94,7 +94,7 @@ def lose(rig: Rig, topic: str, replicas: list[int]) -> Lost:
     places = {}
     for broker, log_dir, name in where():
         with open_root(HostDisk(), str(log_dir)) as root:
-            item = CaptureItem(name=name, delay_ms=DELAY_MS, log_start=TRIMMED)
+            item = CaptureItem(name=name, delay_ms=DELAY_MS, log_start_seen=TRIMMED)
             (outcome,) = capture(root.open_dir, [item], instant)
             (again,) = capture(root.open_dir, [item], instant)
         assert (outcome.result, outcome.place) == (Result.DONE, again.place), outcome.error

@@ -100,6 +100,8 @@ HISTORY: Final = "history.jsonl"
 # Ours, in the state directory of a daemon.
 PAUSE_FILE: Final = "pause-purge"
 """While it exists the daemon purges nothing."""
+LAST_LOOK: Final = "last-look"
+"""When the daemon last looked for deletions."""
 INBOX: Final = "inbox"
 """The directory of request documents."""
 INBOX_RUNNING: Final = ".running"

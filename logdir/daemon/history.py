@@ -1,8 +1,9 @@
 """``history.jsonl``: one line of JSON for each event, for people; it rotates and never delays the daemon.
 
-A thread of its own writes the lines. If the disk of the state directory is slow the lines wait in memory; the oldest
-that wait are dropped once there are too many, and lines that cannot be written are dropped, too. The next line that is
-written comes after one that says how many were dropped. Nothing is decided by this file (design §2 law 2).
+A thread of its own writes the lines, and when the daemon last looked for deletions (``looks``). If the disk of the
+state directory is slow the lines wait in memory; the oldest that wait are dropped once there are too many, and lines
+that cannot be written are dropped, too. The next line that is written comes after one that says how many were dropped.
+Nothing is decided by this file (design §2 law 2).
 
 Spec: design §2 law 2; issue "The daemon", Socket.
 """
@@ -14,11 +15,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from logdir import clock
-from logdir.paths import HISTORY
+from logdir.paths import HISTORY, LAST_LOOK, TEMPORARY
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 """Size at which the file is rotated."""
@@ -55,6 +57,9 @@ class History:
         self._lock = threading.Condition()
         self._last: deque[dict[str, object]] = deque(maxlen=_SHOWN)
         self._waiting: deque[str] = deque()
+        self._look_path = os.path.join(state_dir, LAST_LOOK)
+        self._look: str | None = None
+        """What is to be written there."""
         self._is_closing = False
         self._thread: threading.Thread | None = None
         self.dropped = 0
@@ -72,10 +77,20 @@ class History:
                 self._waiting.popleft()
                 self.dropped += 1
             self._waiting.append(text)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-                self._thread.start()
-            self._lock.notify_all()
+            self._wake()
+
+    def keep_look(self, text: str) -> None:
+        """Write when the daemon last looked for deletions; returns at once, and only the last one counts."""
+        with self._lock:
+            self._look = text
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let the thread write; the caller holds the lock."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+            self._thread.start()
+        self._lock.notify_all()
 
     def last(self) -> tuple[Mapping[str, object], ...]:
         """Return the newest events of this run, oldest first."""
@@ -96,11 +111,17 @@ class History:
     def _run(self) -> None:
         while True:
             with self._lock:
-                self._lock.wait_for(lambda: self._waiting or self._is_closing)
-                if not self._waiting:
+                self._lock.wait_for(lambda: self._waiting or self._look is not None or self._is_closing)
+                look, self._look = self._look, None
+                if look is None and not self._waiting:
                     return
-                line = self._waiting.popleft()
+                line = self._waiting.popleft() if self._waiting else ""
                 dropped = self.dropped
+            if look is not None:
+                with suppress(OSError):
+                    self._replace_look(look)
+            if not line:
+                continue
             try:
                 if dropped > self._dropped_before:
                     lines = dropped - self._dropped_before
@@ -122,6 +143,12 @@ class History:
         self._rotate()
         with open(self._path, "a", encoding="ascii") as file:
             file.write(line)
+
+    def _replace_look(self, text: str) -> None:
+        new = f"{self._look_path}{TEMPORARY}"
+        with open(new, "w", encoding="ascii") as file:
+            file.write(text)
+        Path(new).replace(self._look_path)
 
     def _rotate(self) -> None:
         for number in range(KEPT - 1, 0, -1):

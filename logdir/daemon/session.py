@@ -16,9 +16,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from logdir import clock
 from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
 from logdir.daemon.state import LogDirState
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat, start_block
 from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import (
@@ -46,6 +48,8 @@ from logdir.worker.look import NOTHING
 from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
 
+BEAT_MS = 60 * 1000
+"""Time between two heartbeats."""
 START_TIMEOUT_MS = 3 * 1000
 """How long a log dir may give no sign of life while the daemon starts: the others wait for it only then."""
 
@@ -71,6 +75,8 @@ class Session:
     """What the status says beside what is wrong; it fails no request."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
     """The heartbeats that were written last; ``None``: there is none to advance."""
+    _beaten_ms: int | None = None
+    """``CLOCK_BOOTTIME`` of the last ``beat_when_due`` that wrote one."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -189,6 +195,13 @@ class Session:
             elif written is not None and lost in self.broker.notes:
                 self.broker.notes.remove(lost)
         self.note_failed_syncs()
+
+    def beat_when_due(self) -> None:
+        """Advance the heartbeats, a minute after the last time."""
+        now_ms = clock.boottime_ms()
+        if self._beaten_ms is None or now_ms - self._beaten_ms >= BEAT_MS:
+            self.beat(read_instant())
+            self._beaten_ms = now_ms
 
     def close(self) -> None:
         """Release every lock and end every worker; a second call does nothing."""

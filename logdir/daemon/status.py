@@ -97,6 +97,8 @@ class StatusResult:
     """Directories captured since the daemon started."""
     missed: int
     """Directories that the broker removed before they were captured, since the daemon started."""
+    gaps: int
+    """How often nobody looked for deletions for too long, since the daemon started and before it did."""
     purged: int
     failed_replicas: FailedReplicas | None = None
     """The replicas on failed disks; ``None``: no disk has failed."""
@@ -113,7 +115,8 @@ class StatusResult:
         """For people: the daemon and its broker; what it has done, and what comes next."""
         runs = {True: "runs", False: "is stopped", None: "is not known to run"}[self.broker_runs]
         where = f"node {self.node_id} of cluster {self.cluster_id}"
-        done = f"captured {self.captured}, missed {self.missed}, purged {self.purged}"
+        gaps = f", {self.gaps} gap{'' if self.gaps == 1 else 's'} without a look" if self.gaps else ""
+        done = f"captured {self.captured}, missed {self.missed}, purged {self.purged}{gaps}"
         return (
             f"{self.name}: {self.state} since {utc(self.since_ms)}; {where}; its broker {runs}",
             f"{done}; {self.queued} requests wait; next purge {utc(self.next_due_ms)}",
@@ -194,6 +197,7 @@ def blank_status(name: str, version: str) -> StatusResult:
         log_dirs=(),
         captured=0,
         missed=0,
+        gaps=0,
         purged=0,
         waiting=(),
         queued=0,

@@ -34,6 +34,7 @@ from logdir.daemon.config import DaemonConfig
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.faults import StoppingError, problem_of, stopping_error
 from logdir.daemon.history import History
+from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
@@ -97,6 +98,7 @@ class Supervisor:
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.purge_due)
         self.start_awaited = StartAwaited()
+        self.looks = Looks(config.state_dir, history.keep_look)
         self.started: Future[None] = Future()
         """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
         self._state = DaemonState.STARTING
@@ -106,9 +108,8 @@ class Supervisor:
         self._is_sweep_due = True
         self._is_rescan_due = False
         self._is_purge_due = True
-        self._is_stopping = False
+        self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
-        self._is_reload_due = False
         self._quarantined: dict[str, Problem] = {}
         self._leavers = Leavers()
         self._unreaped = Unreaped()

@@ -21,6 +21,7 @@ from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
 from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
+from logdir.daemon.looks import Looks
 from logdir.daemon.pause import STEP_MS, PauseFileError, in_steps, pause_error
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.release import ReleaseRequest, release
@@ -48,8 +49,6 @@ from logdir.text import utc
 from logdir.worker.operations import PurgePausedError
 
 LOG: Final = logging.getLogger("logdir.daemon")
-BEAT_MS: Final = 60 * 1000
-"""Time between two heartbeats."""
 _GOES_ON: Final = frozenset((PurgePausedError.code, PauseFileError.code))
 """Slugs of replicas with which a purge goes on as soon as it may."""
 
@@ -62,6 +61,7 @@ class Surroundings(Protocol):
     counters: Counters
     failed_disks: FailedDisks
     quorum: Quorum
+    looks: Looks
     start_awaited: StartAwaited
 
     def sweep(self) -> None:
@@ -101,7 +101,6 @@ class Work:
         """Whether a start block is set."""
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
-        self._beaten_ms: int | None = None
         self._refused: set[tuple[str, str, str]] = set()
         self.due = NextDue()
         self._look: Look | None = None
@@ -114,7 +113,7 @@ class Work:
         self.supervisor.start_awaited.read(self.session.broker.open_dirs)
         self._note_running()
         self.session.list()
-        self._beat()
+        self.session.beat_when_due()
 
     def sweep(self) -> None:
         """Capture what is new, beat, and note when the next replica is due.
@@ -125,7 +124,7 @@ class Work:
         self.session.require_same()
         self._note_running()
         self.capture()
-        self._beat()
+        self.session.beat_when_due()
         look = look_at(self.session)
         if self._relieve(look):
             look = look_at(self.session)
@@ -180,9 +179,17 @@ class Work:
 
     def capture(self) -> None:
         """Capture what is new since the last call."""
+        if self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
+            self._capture()
+        session, looks = self.session, self.supervisor.looks
+        delay_ms = session.leavers.starts.delete_delay_ms
+        late = looks.note(session.config.server_properties, delay_ms, is_running=self.is_running)
+        if late is not None:
+            LOG.warning("look.too-late %s", late.line())
+            self.note("look-too-late", detail=late.found)
+
+    def _capture(self) -> None:
         session = self.session
-        if not self.is_automatic:
-            return  # Law 4: on a stopped broker nothing is done by itself.
         found = capture_new(session.broker, session.leavers, self.policy)
         counters = self.supervisor.counters
         counters.missed += session.leavers.missed
@@ -351,6 +358,7 @@ class Work:
             log_dirs=log_dirs,
             captured=counters.captured,
             missed=counters.missed,
+            gaps=supervisor.looks.gaps,
             purged=counters.purged,
             failed_replicas=supervisor.failed_disks.record(self._node_id),
             waiting=(
@@ -385,14 +393,7 @@ class Work:
             history.add("disk-back", log_dir=log_dir)
 
     def _stops(self) -> tuple[Problem, ...]:
-        """Return what keeps the daemon from its work until an operator ends it."""
-        error = pause_error(self.session.config.state_dir)
-        found = () if error is None else (error.problem(),)
+        """Return what keeps, or has kept, the daemon from its work."""
+        error, late = pause_error(self.session.config.state_dir), self.supervisor.looks.problem
+        found = (*(() if error is None else (error.problem(),)), *(() if late is None else (late,)))
         return (*found, blocked(self.session.broker.named.log_dirs[0])) if self.is_blocked else found
-
-    def _beat(self) -> None:
-        now_ms = clock.boottime_ms()
-        if self._beaten_ms is not None and now_ms - self._beaten_ms < BEAT_MS:
-            return
-        self.session.beat(read_instant())
-        self._beaten_ms = now_ms

@@ -11,6 +11,7 @@ import pytest
 from logdir.daemon.config import parse
 from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.history import History
+from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
@@ -33,6 +34,7 @@ class Alone:
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.sweep)
         self.start_awaited = StartAwaited()
+        self.looks = Looks("/nonexistent", lambda text: None)
         self.asked: list[int | None] = []
         """The instants for which the timer was set."""
 

@@ -65,8 +65,8 @@ class Log:
     """Whether an operator asked for its purge."""
     is_excused: bool = False
     """Whether the daemon was down for so long after its deletion that its broker may have removed it."""
-    former_id: str = ""
-    """The topic id it was deleted with, once it was adopted; its broker or another capture may have it under that."""
+    former_ids: frozenset[str] = frozenset()
+    """Topic ids it was deleted with and adopted from; its broker or another capture may have it under one of them."""
     files: frozenset[str] = frozenset()
     """What it had as it was last seen live, of what its records need."""
 
@@ -76,8 +76,8 @@ class Log:
         return f"{self.topic_id}_{self.partition}"
 
     def is_in(self, one: Found) -> bool:
-        """Whether a directory has these records, and not under the topic id that they were adopted from."""
-        return one.content == self.content and (not self.former_id or one.topic_id != self.former_id)
+        """Whether a directory has these records, and not under a topic id that they were adopted from."""
+        return one.content == self.content and one.topic_id not in self.former_ids
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} ({self.key}, {self.place.value})"

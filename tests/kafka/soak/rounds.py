@@ -272,7 +272,7 @@ class Soak:
         world = self.world
         live, staged = world.model.topics(Place.LIVE), self._staged_topics()
         # Of a topic that was just adopted the replica that it replaced is staged as well, for some seconds.
-        adopted = {log.topic for log in self._back if log.former_id}
+        adopted = {log.topic for log in self._back if log.former_ids}
         names = sorted(set(live.values()) - self._again.keys() - adopted)
         if world.broker.is_running or len(staged) > 2 or len(names) < 4:
             return None
@@ -358,7 +358,8 @@ class Soak:
             for log in replaced:
                 log.place = Place.STAGED
             for log in logs:
-                log.former_id, log.topic_id, log.files = log.topic_id, new_id, frozenset()
+                log.former_ids |= {log.topic_id}
+                log.topic_id, log.files = new_id, frozenset()
                 log.place, log.delay_ms, log.is_excused = Place.LIVE, None, False
             self._back.extend(logs)
 

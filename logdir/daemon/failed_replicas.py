@@ -9,16 +9,20 @@ Spec: KIP-631, "FailedReplicasRecord"; design §5.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from logdir.daemon.history import History
 from logdir.daemon.state import LogDirState
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.service.report.json_form import KEY
+from logdir.service.report.json_form import KEY, to_json
+from logdir.service.report.json_text import compact
 
+LOG: Final = logging.getLogger("logdir.daemon")
 _FAILED: Final = frozenset({LogDirState.SUSPECT, LogDirState.READ_ONLY})
 """A broker hangs on such a log dir, or takes it offline, although it was read not long ago."""
 
@@ -70,6 +74,24 @@ class FailedDisks:
         for name in back:
             del self._failed[name]
         return failed, back
+
+    def tell(
+        self,
+        states: Mapping[str, LogDirState],
+        facts: Sequence[LogDirFacts],
+        broker_id: int | None,
+        history: History,
+    ) -> None:
+        """Log which disks have failed since the last look, with their replicas, and which are back; as ``note``."""
+        failed, back = self.note(states, facts)
+        for log_dir in failed:
+            found = self.record(broker_id, log_dir)
+            LOG.error("disk.failed log_dir=%s FailedReplicas=%s", log_dir, compact(to_json(found)))
+            count = 0 if found is None else sum(len(topic.partitions) for topic in found.topics)
+            history.add("disk-failed", log_dir=log_dir, partitions=count)
+        for log_dir in back:
+            LOG.info("disk.back log_dir=%s", log_dir)
+            history.add("disk-back", log_dir=log_dir)
 
     def record(self, broker_id: int | None, *log_dirs: str) -> FailedReplicas | None:
         """Return what failed; ``None``: nothing.

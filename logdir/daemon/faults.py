@@ -22,6 +22,18 @@ def stopping_error() -> StoppingError:
     return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
 
 
+class ReopeningError(StateError):
+    """The daemon opens its log dirs again before it does what was asked."""
+
+    code = "daemon-reopening"
+
+
+def reopening_error(failed: tuple[str, ...]) -> ReopeningError:
+    """Return that log dirs could not be opened before, and are tried again."""
+    found = "some that could not be opened before; they are opened again now"
+    return ReopeningError(", ".join(failed), expected="log dirs that are open", found=found, fix="repeat the command")
+
+
 def problem_of(config: DaemonConfig, error: LogDirError | OSError) -> Problem:
     """Return why the broker of a configuration cannot be opened, or worked on."""
     if isinstance(error, LogDirError):

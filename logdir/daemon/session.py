@@ -13,6 +13,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -202,6 +203,15 @@ class Session:
         if self._beaten_ms is None or now_ms - self._beaten_ms >= BEAT_MS:
             self.beat(read_instant())
             self._beaten_ms = now_ms
+
+    def keep_notes(self, before: Sequence[Problem]) -> None:
+        """Forget what a request noted, but for what is so beside it: log dirs that have stopped answering.
+
+        Args:
+            before: The notes before the request.
+        """
+        notes = self.broker.notes
+        notes[:] = dict.fromkeys([*before, *(note for note in notes if note.path in self.broker.ports.suspect)])
 
     def close(self) -> None:
         """Release every lock and end every worker; a second call does nothing."""

@@ -1,25 +1,29 @@
 """How long a daemon keeps its hands off Kafka's locks after a handover: until the broker runs, or five minutes.
 
 A lock of ours would make the broker's start fail. After a restart of the daemon ``handover.json`` says when the last
-handover was; one that cannot be read counts as one of now.
+handover was; one that cannot be read counts as one of now, once.
 
 Spec: design §2 law 4; attacks A22.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from logdir import clock
 from logdir.disk.record import handover
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LogDirError, LogDirSuspectError, RefusedError
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.refusal_slug import Why
 from logdir.service.batch.use_cases import HANDOVER, Spec
+from logdir.text import quoted
 
 AT_MOST_MS: Final = 5 * 60 * 1000
 """How long a broker may take from the handover to its locks."""
+
+_REOPENED_MS: Final = 60 * 1000
+"""How long ago log dirs may have been opened again, for a handover not to ask for it once more."""
 
 
 class StartAwaited:
@@ -28,6 +32,12 @@ class StartAwaited:
     def __init__(self) -> None:
         """Begin without a handover."""
         self._until_ms = 0
+        self._ended_ms = -1
+        """When the broker was seen running last: a handover before that is over."""
+        self._unread: set[str] = set()
+        """Log dirs whose file could not be read."""
+        self._reopening: tuple[Mapping[str, Problem], int] | None = None
+        """Which log dirs were to be opened again before a handover, and when that was asked (``CLOCK_BOOTTIME``)."""
 
     @property
     def is_on(self) -> bool:
@@ -37,7 +47,9 @@ class StartAwaited:
     def begin(self, at_ms: int | None = None) -> None:
         """Note a handover at an instant of ``CLOCK_BOOTTIME``; ``None``: now."""
         now_ms = clock.boottime_ms()
-        self._until_ms = max(self._until_ms, min(now_ms, now_ms if at_ms is None else at_ms) + AT_MOST_MS)
+        at_ms = now_ms if at_ms is None else min(now_ms, at_ms)
+        if at_ms > self._ended_ms:
+            self._until_ms = max(self._until_ms, at_ms + AT_MOST_MS)
 
     def read(self, open_dirs: Iterable[OpenLogDir]) -> None:
         """Note the last handover that these log dirs tell of."""
@@ -47,7 +59,9 @@ class StartAwaited:
             except LogDirSuspectError:
                 continue  # It is in nobody's hands.
             except (LogDirError, OSError):
-                self.begin()
+                if open_dir.log_dir not in self._unread:
+                    self._unread.add(open_dir.log_dir)
+                    self.begin()
                 continue
             if found is not None and found.boot_id == clock.boot_id():
                 self.begin(found.boottime_ms)
@@ -55,6 +69,7 @@ class StartAwaited:
     def end(self) -> None:
         """Note that the broker runs."""
         self._until_ms = 0
+        self._ended_ms = clock.boottime_ms()
 
     def admit(self, spec: Spec, log_dirs: Iterable[str]) -> Spec:
         """Return a use case as it may be done now: without Kafka's locks while a start is awaited.
@@ -83,3 +98,34 @@ class StartAwaited:
         """Note that a use case was done."""
         if spec.name == HANDOVER:
             self.begin()
+
+    def is_opening_needed(self, spec: Spec, request: Any, failed: Mapping[str, Problem]) -> bool:
+        """Return whether the log dirs are to be opened again first, because one could not be opened before.
+
+        Args:
+            spec: The use case; only a handover needs all log dirs.
+            request: Its request.
+            failed: Log dirs that could not be opened, and why; another object each time they are opened again.
+
+        Raises:
+            RefusedError: they were just opened again, and one still cannot be.
+        """
+        lacking = [one for one in failed if one not in request.skipped] if spec.name == HANDOVER else []
+        if not lacking:
+            return False
+        before, now_ms = self._reopening, clock.boottime_ms()
+        if before is None or now_ms - before[1] >= _REOPENED_MS:
+            self._reopening = failed, now_ms
+            return True
+        if before[0] is failed:
+            return True  # They were not opened again yet.
+        self._reopening = None
+        problem = failed[lacking[0]]
+        raise RefusedError(
+            lacking[0],
+            why=Why.LOG_DIRS_INCOMPLETE,
+            expected="every log dir of the broker, before it starts",
+            found=f"{problem.found} ({problem.slug})",
+            fix=f"{problem.fix}; to start without it (its partitions come back empty elsewhere) remove it from "
+            f"log.dirs or add --skip-log-dir {quoted(lacking[0])}",
+        )

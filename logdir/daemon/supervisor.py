@@ -43,6 +43,7 @@ from logdir.daemon.status import Counters, StatusResult, blank_status, event_sta
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.batch.auto_capture import Leavers
+from logdir.service.batch.use_cases import HANDOVER
 from logdir.worker.reaping import Unreaped
 
 LOG: Final = logging.getLogger(__name__)
@@ -90,10 +91,8 @@ class Supervisor:
             history: Takes the events.
             timer: Wakes it up; ``None``: it is woken up by calls of ``sweep`` alone.
         """
-        self.config = config
-        self.version = version
-        self.history = history
-        self.timer = timer
+        self.config, self.version = config, version
+        self.history, self.timer = history, timer
         self.counters = Counters()
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.purge_due)
@@ -203,7 +202,8 @@ class Supervisor:
         with self._lock:
             if self._is_stopping:
                 raise stopping_error()
-            self._requests.append(request)
+            # A broker waits for a handover.
+            (self._requests.appendleft if what == HANDOVER else self._requests.append)(request)
             self._lock.notify_all()
         return request.answer
 

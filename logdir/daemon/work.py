@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol
 from logdir import clock
 from logdir.daemon.due import NextDue
 from logdir.daemon.failed_replicas import FailedDisks
+from logdir.daemon.faults import reopening_error
 from logdir.daemon.history import History
 from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
@@ -28,7 +29,7 @@ from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.reporters import LossReporter, RequestReporter
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
-from logdir.daemon.status import Counters, LogDirStatus, StatusResult, blank_status, waiting_of
+from logdir.daemon.status import Counters, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -41,8 +42,6 @@ from logdir.service.batch.pressure import relieve
 from logdir.service.batch.purge_batches import Rates
 from logdir.service.batch.use_cases import Spec, run
 from logdir.service.purge import PurgeRequest
-from logdir.service.report.json_form import to_json
-from logdir.service.report.json_text import compact
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.report.use_case import Ran
 from logdir.text import utc
@@ -301,20 +300,23 @@ class Work:
         if self.is_blocked and not (spec.options is not None and spec.options.is_start_block_allowed):
             raise RefusedError.of(blocked(", ".join(session.broker.named.log_dirs)))
         if is_applied:
-            spec = self.supervisor.start_awaited.admit(spec, session.broker.named.log_dirs)
+            awaited = self.supervisor.start_awaited
+            spec = awaited.admit(spec, session.broker.named.log_dirs)
+            if awaited.is_opening_needed(spec, request, session.failed):
+                self.is_reopening = True
+                raise reopening_error(tuple(session.failed))
         between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
             if (error := self.halted()) is not None:
                 raise error
             request = in_steps(request, self.halted)
             between = partial(self.supervisor.capture_between, self)
-        reporter = RequestReporter(between)
+        reporter, notes = RequestReporter(between), list(session.broker.notes)
         try:
             session.require_same()
             ran = run(spec, session.broker, request, is_applied=is_applied, reporter=reporter)
         finally:
-            notes = session.broker.notes
-            notes[:] = dict.fromkeys(notes)
+            session.keep_notes(notes)
             if is_applied:
                 session.note_failed_syncs()
                 # A marker that was rewritten in its place shows only where its directory is read again.
@@ -346,7 +348,8 @@ class Work:
         supervisor, session = self.supervisor, self.session
         log_dirs = (self._look or look_at(session)).log_dirs
         self._look = None
-        self._note_failed(log_dirs)
+        states = {one.log_dir: one.state for one in log_dirs}
+        supervisor.failed_disks.tell(states, session.facts, self._node_id, supervisor.history)
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
         return replace(
@@ -378,19 +381,6 @@ class Work:
     @property
     def _cluster_id(self) -> str | None:
         return next((root.belongs.cluster_id for root in self.session.broker.roots), None)
-
-    def _note_failed(self, log_dirs: Sequence[LogDirStatus]) -> None:
-        """Log which disks have failed since the last look, with their replicas, and which are back."""
-        disks, history = self.supervisor.failed_disks, self.supervisor.history
-        failed, back = disks.note({one.log_dir: one.state for one in log_dirs}, self.session.facts)
-        for log_dir in failed:
-            found = disks.record(self._node_id, log_dir)
-            LOG.error("disk.failed log_dir=%s FailedReplicas=%s", log_dir, compact(to_json(found)))
-            count = 0 if found is None else sum(len(topic.partitions) for topic in found.topics)
-            history.add("disk-failed", log_dir=log_dir, partitions=count)
-        for log_dir in back:
-            LOG.info("disk.back log_dir=%s", log_dir)
-            history.add("disk-back", log_dir=log_dir)
 
     def _stops(self) -> tuple[Problem, ...]:
         """Return what keeps, or has kept, the daemon from its work."""

@@ -35,7 +35,7 @@ from logdir.decide.staged.own_marker import refuse_foreign
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import ReplicaMarker
+from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex, StagedReplica
@@ -86,6 +86,8 @@ class AdoptHere:
     """The replica that the broker created for the new topic, and the marker for staging it."""
     is_kept: bool
     """Whether the staged directory stays, because it is not known that a broker keeps the live copy."""
+    checkpoints: Checkpoints
+    """The checkpoint entries that it gets: a broker deletes every record of a log that ends before its log start."""
     detail: str
     """What the action replaces by what, in words for the operator."""
 
@@ -366,6 +368,10 @@ def _action(
         raise ValueError(f"refused before: {item.place}")
     end = "an unknown offset" if one.log_end is None else f"offset {one.log_end}"
     detail = f"adopt: its log, up to {end}, replaces that of {present.loses}"
+    points = marker.checkpoints
+    if points.log_start is not None and not (one.log_end is not None and points.log_start <= one.log_end):
+        detail += f"; its log start {points.log_start} lies behind that, and is not written"
+        points = replace(points, log_start=None)
     if request.is_even_if_unknown:
         detail += "; the staged directory is kept: it is not known whether the topic still has this id"
     return AdoptHere(
@@ -376,5 +382,6 @@ def _action(
         topic_id=topic.topic_id,
         present=present,
         is_kept=request.is_even_if_unknown,
+        checkpoints=points,
         detail=detail,
     )

@@ -286,6 +286,7 @@ class _Adopting:
             present=self.broker.site_of(action.present.log_dir),
             present_marker=action.present.marker,
             keep=self.shown.is_kept or action.is_kept,
+            checkpoints=action.checkpoints,
         )
 
     def report(self, rows: Sequence[ItemResult]) -> None:

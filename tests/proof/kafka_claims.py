@@ -41,3 +41,10 @@ DAEMON_STARTS: Final = Claim(
     sizes={"starts": Sizes(full=200, ci=8, ci_part=25)},
     needs="Java and Maven",
 )
+DAEMON_DELETIONS: Final = Claim(
+    key="daemon-deletions",
+    text="every deletion beside a stock broker is captured, whatever holds the daemon up, and comes back whole",
+    where=(f"{_KAFKA}/test_daemon.py::test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back",),
+    sizes={"topics": Sizes(full=200)},
+    needs="Java and Maven",
+)

@@ -13,14 +13,18 @@ from unittest import mock
 
 import pytest
 
+from logdir.clock import Instant
 from logdir.disk.kernel.host import Call, HostDisk
-from logdir.disk.record import layout, start_block
+from logdir.disk.record import handover, layout, start_block
 from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.errors import LogDirSuspectError
 from logdir.formats.own import handover_file, layout_file
 from logdir.formats.own.layout_file import LayoutState
 from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker import state
+from tests.builders import log_dir
 from tests.tools.adopt_rig import AdoptRig, failing
 from tests.tools.ctl import ctl, ctl_json, held, tree, two_disks
 from tests.tools.layout_fleet import Planned, apply, big
@@ -152,7 +156,7 @@ def test_a_change_of_layout_that_moved_nothing_is_taken_back(planned: Planned, *
     assert ctl_json("handover", *planned.words, "--plan")[1]["start_block"] == ("set" if is_blocked else "none")
     said = ctl("handover", *planned.words)
     assert (said.status, said.err) == (Exit.DONE, ""), said
-    assert said.out.count("a change of layout is ended, and the start block lifted") == 2
+    assert said.out.count("a change of layout was ended, and the start block lifted") == 2
     assert without_copies(tree(*planned.log_dirs)) == before
 
 
@@ -169,7 +173,7 @@ def test_a_finalize_that_was_cut_off_is_finished_for_the_broker_that_was_named(p
     # The next start finds nothing unfinished.
     after = without_copies(tree(*planned.log_dirs))
     said = ctl("handover", *planned.words)
-    assert (said.status, said.out.count("nothing was unfinished")) == (Exit.DONE, 2)
+    assert (said.status, said.out.count("no change of layout is unfinished")) == (Exit.DONE, 2)
     assert without_copies(tree(*planned.log_dirs)) == after
 
 
@@ -191,7 +195,7 @@ def test_a_rollback_that_was_cut_off_is_finished(planned: Planned) -> None:
         path.write_bytes(layout_file.render(file._replace(state=LayoutState.ROLLING_BACK)))
     said = ctl("handover", *planned.words)
     assert (said.status, said.err) == (Exit.DONE, ""), said
-    assert "a change of layout is ended, and the start block lifted" in said.out
+    assert "a change of layout was ended, and the start block lifted" in said.out
     assert without_copies(tree(*planned.log_dirs)) == before
 
 
@@ -242,3 +246,59 @@ def test_uninstall_takes_the_copies_with_it(disks: tuple[Path, Path]) -> None:
     assert ctl("handover", *named(*disks)).status == Exit.DONE
     assert ctl("uninstall", *named(*disks), "--apply").status == Exit.DONE
     assert not Path(f"{disks[0]}.logdird").exists()
+
+
+def test_an_adoption_waits_for_a_disk_that_may_not_be_changed_and_says_which(tmp_path: Path) -> None:
+    rig = AdoptRig(tmp_path)
+    with failing("rename", str(rig.adopted())):
+        rig.adopt("--apply")
+    (ready,) = Path(f"{rig.disks[0]}.logdird/incoming").iterdir()
+    for words in ([], ["--plan"]):
+        said = ctl("handover", *rig.named, "--skip-log-dir", rig.disks[1], *words)
+        assert said.status == Exit.REFUSED, said
+        assert f"recovery-failed: {ready}: " in said.err
+        assert f"and {rig.disks[1]} without changes, where its replica may live" in said.err
+    assert ctl("handover", *rig.named, "--plan").status == Exit.DONE
+    assert not rig.adopted().exists()
+
+
+def test_a_disk_that_stops_answering_while_its_checkpoints_are_kept_is_not_handed_over(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = handover.keep
+
+    def keep(open_dir: OpenLogDir, now: Instant) -> None:
+        if open_dir.log_dir == str(disks[1]):
+            raise LogDirSuspectError(open_dir.log_dir, expected="an answer", found="none for 10 s")
+        before(open_dir, now)
+
+    monkeypatch.setattr(handover, "keep", keep)
+    monkeypatch.setattr(BrokerPorts, "suspect", property(lambda ports: frozenset({str(disks[1])})), raising=True)
+    said = ctl("handover", *named(*disks), "--quiet")
+    assert said.status == Exit.REFUSED, said
+    assert f"log-dirs-incomplete: {disks[1]}: " in said.err
+
+
+def test_a_disk_added_to_a_final_layout_keeps_no_broker_down(planned: Planned, tmp_path: Path) -> None:
+    assert apply(planned)[0] == Exit.DONE
+    assert ctl("layout", "verify", planned.plan, *planned.words, "--apply").status == Exit.DONE
+    assert ctl("layout", "finalize", "--for-broker", "kafka 9", *planned.words, "--apply").status == Exit.DONE
+    new = log_dir(tmp_path / "d3", directory="AAAAAAAAAAAAAAAAAAAACA")
+    words = named(*planned.log_dirs, new)
+    assert ctl("init", *words, "--apply").status in (Exit.DONE, Exit.PROBLEMS)
+    before = without_copies(tree(*planned.log_dirs, new))
+    said = ctl("handover", *words)
+    assert said.status == Exit.DONE, said
+    assert without_copies(tree(*planned.log_dirs, new)) == before
+
+
+def test_a_new_disk_without_a_work_root_is_named_and_may_be_skipped(disks: tuple[Path, Path], tmp_path: Path) -> None:
+    new = log_dir(tmp_path / "d3", directory="AAAAAAAAAAAAAAAAAAAACA")
+    said = ctl("handover", *named(*disks, new))
+    assert (said.status, "no-work-root" in said.err) == (Exit.REFUSED, True), said
+    assert ctl("handover", *named(*disks, new), "--skip-log-dir", new).status == Exit.DONE
+
+
+def test_quiet_json_is_one_object(disks: tuple[Path, Path]) -> None:
+    status, result = ctl_json("handover", *named(*disks), "--quiet")
+    assert (status, len(result["items"])) == (Exit.DONE, 2)

@@ -78,6 +78,17 @@ def test_a_log_start_that_was_captured_is_written_down(tmp_path: Path) -> None:
     assert "pay 0 7\n" in (rig.disks[0] / "log-start-offset-checkpoint").read_text()
 
 
+def test_a_log_start_behind_the_end_of_the_log_is_not_written_down(tmp_path: Path) -> None:
+    """A broker that finds one deletes every record of that log."""
+    rig = AdoptRig(tmp_path, log_start=5000)
+    (rig.disks[0] / "log-start-offset-checkpoint").write_text("0\n1\nother 0 3\n")
+    for words in ([], ["--apply"]):
+        said = rig.adopt(*words)
+        assert said.status == Exit.DONE, said
+        assert "its log start 5000 lies behind that, and is not written" in said.out + said.err
+    assert (rig.disks[0] / "log-start-offset-checkpoint").read_text() == "0\n1\nother 0 3\n"
+
+
 class Recorder:
     """Hears everything."""
 

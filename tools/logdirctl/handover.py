@@ -14,9 +14,12 @@ import time
 from typing import Final
 
 from logdir import clock
+from logdir.daemon.faults import ReopeningError, StoppingError
+from logdir.daemon.socket.client import DaemonUnreachableError
 from logdir.errors import WorkRootOwnedError
+from logdir.refusal_slug import Why
 from logdir.service.batch.handover import HandoverRequest
-from logdir.service.report.exit_status import Exit
+from logdir.service.report.exit_status import AnsweredError, Exit
 from logdir.service.report.use_case import Ran
 from tools.cli.arguments import Streams, answer, tell
 from tools.cli.broker import BROKER, JSON, argv_of, next_argv
@@ -26,12 +29,14 @@ from tools.cli.option import Flag, Option
 
 _AWAITED_MS: Final = 30 * 1000
 _AGAIN_S: Final = 0.5
+_PASSING: Final = frozenset((StoppingError.code, ReopeningError.code, Why.CONFIGURATION_CHANGED.value))
+"""What a daemon answers that will soon answer otherwise."""
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
     ran = _ran(arguments, streams, HandoverRequest(skipped=tuple(arguments.skip_log_dir)))
-    if arguments.quiet and ran.exit == Exit.DONE:
+    if arguments.quiet and not arguments.json and ran.exit == Exit.DONE:
         tell(arguments.title, ran.problems, streams)
         return ran.exit
     unfinished = [f"{one.log_dir}: {one.detail}" for one in ran.result.items]
@@ -40,13 +45,14 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _ran(arguments: argparse.Namespace, streams: Streams, request: HandoverRequest) -> Ran:
-    """Hand over, by the daemon if one runs; one that has just been started may not answer yet, and is waited for."""
+    """Hand over, by the daemon if one runs; one that starts, ends or opens its log dirs again is waited for."""
     until_ms = clock.monotonic_ms() + _AWAITED_MS
     while True:
         try:
             return ran_of(arguments, streams, "handover", request)
-        except WorkRootOwnedError:
-            if clock.monotonic_ms() >= until_ms:
+        except (WorkRootOwnedError, DaemonUnreachableError, AnsweredError) as error:
+            is_passing = not isinstance(error, AnsweredError) or error.problems[0].slug in _PASSING
+            if not is_passing or clock.monotonic_ms() >= until_ms:
                 raise
             time.sleep(_AGAIN_S)
 

@@ -38,8 +38,8 @@ def hand_over(broker: Sequence[LayoutView], *, is_begun: bool) -> Decision:
     require_known(broker, confirmed=False)
     files = files_of(broker)
     states = {None if seen.file is None else seen.file.state for seen in broker}
-    if states == {LayoutState.FINAL}:
-        return Decision()
+    if states - {None} == {LayoutState.FINAL} and all(seen.file or not seen.is_under_ids for seen in broker):
+        return Decision()  # A log dir that came later has nothing under topic ids yet.
     if LayoutState.FINALIZING in states and states <= _FINISHING:
         named = {file.for_broker for file in files.values() if file.for_broker is not None}
         if len(named) == 1:

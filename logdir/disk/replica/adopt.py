@@ -79,6 +79,13 @@ class AdoptItem:
     """The marker for staging that replica: reason *duplicate*. ``adopt`` fills in its checkpoint entries."""
     keep: bool = False
     """Whether the rescued directory stays staged, its files shared with the live log."""
+    checkpoints: Checkpoints | None = None
+    """The checkpoint entries that are written; ``None``: those of ``marker``."""
+
+    @property
+    def entries(self) -> Checkpoints:
+        """Return the checkpoint entries that are written."""
+        return self.marker.checkpoints if self.checkpoints is None else self.checkpoints
 
     @property
     def path(self) -> str:
@@ -213,7 +220,7 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
         withdraw(open_dir, ready)
         raise staged.error or DiskError(open_dir.log_dir, expected="the new replica staged", found="it is live")
     try:
-        publish(open_dir, ready, item.key, item.marker.checkpoints, item.present)
+        publish(open_dir, ready, item.key, item.entries, item.present)
     except (LogDirError, OSError) as error:
         if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
             raise
@@ -240,7 +247,8 @@ def _build(open_dir: OpenLogDir, item: AdoptItem) -> str:
         # The broker that opens it never closed it cleanly, and would trust indexes full of zeros (kafka-behaviour
         # §10.6).
         left_out = {FILE_NAME, NEW_MARKER, METADATA_FILE, METADATA_FILE + TEMPORARY, *last_indexes(names)}
-        marker = replace(found, intent=Intent.INCOMING, delay_ms=None)
+        # Crash recovery writes the entries of this marker.
+        marker = replace(found, intent=Intent.INCOMING, delay_ms=None, checkpoints=item.entries)
         name = make_marked(open_dir, parts, lambda inode: replace(marker, birth_inode=inode))
         try:
             with open_dir.incoming.open(name) as directory:

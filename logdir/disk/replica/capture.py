@@ -310,7 +310,8 @@ def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Dire
         replica: The replica that is captured.
     """
     marker = _marker_in(target)
-    starts = [None if marker is None else marker.checkpoints.log_start, replica.item.log_start_seen]
+    seen_start = replica.item.log_start_seen if replica.is_topic_sure else None
+    starts = [None if marker is None else marker.checkpoints.log_start, seen_start]
     start = next((one for one in starts if one is not None), None)
     problem = None
     for _ in range(_ROUNDS):

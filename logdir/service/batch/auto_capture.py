@@ -67,6 +67,7 @@ class Leavers:
         for port, one in zip(broker.ports.ports, found, strict=True):
             if isinstance(one, LogDirSuspectError) or not one.is_read:
                 self.mtimes.pop(port.log_dir, None)
+                self.starts.forget(port.log_dir)
                 unread.add(port.log_dir)
                 continue
             self.mtimes[port.log_dir] = one.mtime_ns

@@ -22,7 +22,7 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import handover, start_block
 from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.names import parse_work_dir
 from logdir.paths import INCOMING
 from logdir.refusal_slug import Why
@@ -67,10 +67,11 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
         LogDirError: as ``OpenBroker.recover``, or a log dir cannot be read.
     """
     _require_whole(broker, asked)
+    not_kept: list[Problem] = []
     if is_applied:
         broker.recover()
         _require_whole(broker, asked)
-        _require_finished(broker)
+    _require_finished(broker, is_recovered=is_applied)
     block = _start_block(broker)
     views = look_all(broker.open_dirs, broker.run_at)
     decision = hand_over(views, is_begun=block is not StartBlockState.NONE)
@@ -78,10 +79,11 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
     if is_applied:
         if decision.phases:
             _end(broker, decision, reporter)
-        _keep(broker)
+        not_kept = _keep(broker)
+        _require_whole(broker, asked)
     return Ran(
         exit=Exit.DONE,
-        problems=tuple(broker.notes),
+        problems=(*broker.notes, *not_kept),
         result=HandoverResult(
             applied=is_applied,
             items=tuple(_items(broker, decision, ItemState.DONE if is_applied else ItemState.PLANNED)),
@@ -109,21 +111,31 @@ def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
             )
 
 
-def _require_finished(broker: OpenBroker) -> None:
-    """Refuse while an adoption is left that crash recovery could not end: a broker would make its replica anew."""
+def _require_finished(broker: OpenBroker, *, is_recovered: bool) -> None:
+    """Refuse while an adoption is left that crash recovery cannot end: a broker might make its replica anew."""
+    unchanged = [log_dir for log_dir in broker.named.log_dirs if log_dir not in _changeable(broker)]
+    if not is_recovered and not unchanged:
+        return  # Crash recovery would end it.
     for open_dir in broker.open_dirs:
         with map_os_errors(open_dir.log_dir):
             names = _ready(open_dir)
         for name in names:
             path = open_dir.path_of(f"{INCOMING}/{name}")
-            found = next((note.found for note in broker.notes if note.path == path), "an unfinished one")
+            found = next((note.found for note in broker.notes if note.path == path), "")
+            if unchanged:
+                found = f"one, and {', '.join(unchanged)} without changes, where its replica may live"
             raise RefusedError(
                 path,
                 why=Why.RECOVERY_FAILED,
                 expected="no adoption half done, before a broker starts",
-                found=found,
+                found=found or "one",
                 fix="logdirctl staged ls shows it; it is finished or taken back once every log dir may be changed",
             )
+
+
+def _changeable(broker: OpenBroker) -> set[str]:
+    """Return the log dirs that crash recovery may change, if it may finish adoptions at all."""
+    return {open_dir.log_dir for open_dir in broker.changeable} - broker.without
 
 
 def _ready(open_dir: OpenLogDir) -> list[str]:
@@ -133,7 +145,7 @@ def _ready(open_dir: OpenLogDir) -> list[str]:
 
 
 def _start_block(broker: OpenBroker) -> StartBlockState:
-    with map_os_errors(broker.named.log_dirs[0]):
+    with map_os_errors(", ".join(open_dir.log_dir for open_dir in broker.open_dirs)):
         return start_block.state(broker.open_dirs)
 
 
@@ -153,20 +165,34 @@ def _end(broker: OpenBroker, decision: Decision, reporter: Reporter) -> None:
         raise error
 
 
-def _keep(broker: OpenBroker) -> None:
-    """Keep the checkpoint files of every log dir that may be changed; what cannot be kept is noted, and no more."""
-    with broker.batch():
-        for open_dir in broker.changeable:
+def _keep(broker: OpenBroker) -> list[Problem]:
+    """Keep the checkpoint files of every log dir that may be changed; return why some could not be kept."""
+    problems = []
+    for open_dir in broker.changeable:
+        with broker.batch():
             try:
                 with map_os_errors(open_dir.log_dir):
                     handover.keep(open_dir, read_instant())
+            except LogDirSuspectError as error:
+                broker.ports.note(error)
             except (LogDirError, ValueError) as error:
-                expected, fix = "a copy of the four checkpoint files", "the broker can start; free space on this disk"
-                broker.notes.append(Problem(NOT_KEPT, open_dir.log_dir, expected, str(error), fix))
+                problems.append(_not_kept(open_dir.log_dir, error))
+    return problems
+
+
+def _not_kept(log_dir: str, error: LogDirError | ValueError) -> Problem:
+    expected, found, fix = "a copy of the four checkpoint files", str(error), "the broker may start without it"
+    if isinstance(error, LogDirError):
+        problem = error.problem()
+        found, fix = f"{problem.found} ({problem.slug}: {problem.path})", f"{fix}; {problem.fix}"
+    return Problem(NOT_KEPT, log_dir, expected, found, fix)
 
 
 def _items(broker: OpenBroker, decision: Decision, state: ItemState) -> Iterator[ItemResult]:
-    detail = "a change of layout is ended, and the start block lifted" if decision.phases else "nothing was unfinished"
+    detail = "no change of layout is unfinished"
+    if decision.phases:
+        ended = "was ended, and the start block lifted" if state is ItemState.DONE else "would be ended"
+        detail = f"a change of layout {ended}"
     for open_dir in broker.open_dirs:
         yield ItemResult(log_dir=open_dir.log_dir, path=".", state=state, detail=detail)
 

@@ -75,6 +75,10 @@ class SeenStarts:
             if offset is not None and many[live[name]] == 1:
                 self._of.setdefault((log_dir, name), offset)
 
+    def forget(self, log_dir: str) -> None:
+        """Forget what was just read of a log dir whose directories could not be listed after it."""
+        self._now.pop(log_dir, None)
+
     def of(self, place: Place) -> int | None:
         """Return the log start of a directory; ``None``: none was seen."""
         return self._of.get(place)

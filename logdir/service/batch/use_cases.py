@@ -31,6 +31,7 @@ class _Options(NamedTuple):
     is_skip_of_use: bool = True
     is_copy: bool = False
     is_start_block_allowed: bool = False
+    is_all_skippable: bool = False
 
 
 class _Entry(NamedTuple):
@@ -88,7 +89,7 @@ _ENTRIES: Final[Mapping[str, _Entry]] = {
         f"{_HERE}.batch.handover",
         "HandoverRequest",
         "logdir.service.report.result:HandoverResult",
-        _Options(is_start_block_allowed=True),
+        _Options(is_start_block_allowed=True, is_all_skippable=True),
         prepare="none",
     ),
     "layout": _Entry(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -18,7 +20,7 @@ from logdir.service.batch.use_cases import NAMES, spec_of
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.logdir.daemon.rig import daemon, until
 from tests.logdir.daemon.test_inbox import WITH_GONE
-from tests.tools.ctl import ctl, ctl_json, held
+from tests.tools.ctl import ctl, ctl_json, held, launch
 from tools.cli.arguments import Exit
 
 LOCKLESS = {"capture", "staged hold", "staged export", "staged purge"}
@@ -58,8 +60,15 @@ def test_until_five_minutes_have_passed_only_what_needs_no_lock_is_done(now: lis
 def test_a_broker_that_runs_is_awaited_no_more(now: list[int]) -> None:
     awaited = StartAwaited()
     awaited.begin()
+    now[0] += 1000
     awaited.end()
     assert not awaited.is_on
+    # Neither is it after the daemon has read its log dirs again: that handover is over.
+    awaited.begin(now[0] - 1000)
+    assert not awaited.is_on
+    now[0] += 1000
+    awaited.begin(now[0])
+    assert awaited.is_on
 
 
 @pytest.mark.parametrize(
@@ -83,6 +92,9 @@ def test_after_a_restart_the_file_says_when_it_was(
     now[0] += minutes * MINUTE_MS - 1
     assert awaited.is_on is (minutes > 0)
     now[0] += 1
+    assert not awaited.is_on
+    # Once: a file that stays unreadable does not keep the daemon away for ever.
+    awaited.read([cast(OpenLogDir, one)])
     assert not awaited.is_on
 
 
@@ -124,7 +136,7 @@ def test_without_one_of_its_disks_the_daemon_hands_nothing_over(tmp_path: Path) 
         assert "remove it from log.dirs" in said.err
         said = ctl("handover", *named, "--skip-log-dir", one.log_dirs[1])
         assert said.status == Exit.DONE, said
-        assert f"{one.log_dirs[0]}: nothing was unfinished" in said.out
+        assert f"{one.log_dirs[0]}: no change of layout is unfinished" in said.out
 
 
 def test_a_daemon_that_has_just_been_started_is_waited_for(tmp_path: Path) -> None:
@@ -135,3 +147,50 @@ def test_a_daemon_that_has_just_been_started_is_waited_for(tmp_path: Path) -> No
         said = ctl("handover", "--config", one.config, "--quiet")
         assert (said.status, said.err) == (Exit.DONE, ""), said
         until("it runs", lambda: one.state() == "RUNNING")
+
+
+def test_a_disk_that_is_back_is_handed_over_at_once(tmp_path: Path) -> None:
+    """The daemon began without it, and would look for it once an hour."""
+    with daemon(tmp_path, is_started=False) as one:
+        away = tmp_path / "away"
+        one.log_dirs[1].rename(away)
+        one.start()
+        named = ("--config", one.config)
+        said = ctl("handover", *named)
+        assert said.status == Exit.REFUSED, said
+        assert f"log-dirs-incomplete: {one.log_dirs[1]}: " in said.err
+        assert "(log-dir-offline)" in said.err
+        away.rename(one.log_dirs[1])
+        said = ctl("handover", *named)
+        assert said.status == Exit.DONE, said
+        assert said.out.count("no change of layout is unfinished") == 2
+
+
+def test_what_could_not_be_kept_once_is_no_problem_of_later_requests(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        named = ("--config", one.config)
+        place = Path(f"{one.log_dirs[0]}.logdird/handover.json")
+        place.mkdir()
+        said = ctl("handover", *named)
+        assert (said.status, "checkpoints-not-kept" in said.err) == (Exit.DONE, True), said
+        assert "wrong-file-type" in said.err
+        place.rmdir()
+        said = ctl("handover", *named)
+        assert (said.status, said.err) == (Exit.DONE, ""), said
+        assert ctl("capture", *named, "--apply").err == ""
+
+
+def test_a_daemon_that_is_started_anew_meanwhile_is_waited_for(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            assert one.process is not None
+            os.kill(one.process.pid, signal.SIGSTOP)
+            with launch("handover", "--config", one.config, "--quiet") as asked:
+                time.sleep(0.5)
+                one.process.send_signal(number)
+                os.kill(one.process.pid, signal.SIGCONT)
+                one.process.wait(30)
+                one.start(is_awaited=False)
+                said = asked.communicate(timeout=60)
+                assert asked.returncode == Exit.DONE, said
+            until("it runs", lambda: one.state() == "RUNNING")

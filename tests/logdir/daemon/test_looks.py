@@ -27,7 +27,10 @@ class Rig:
         self.restart()
 
     def restart(self) -> None:
-        self.looks = Looks(str(self.state_dir), (self.state_dir / "last-look").write_text)
+        self.looks = Looks(str(self.state_dir), self.write)
+
+    def write(self, text: str) -> None:
+        (self.state_dir / "last-look").write_text(text)
 
     def look(self, after_ms: int = 0, *, delay_ms: int = MINUTE_MS, is_running: bool = True) -> bool:
         """Look after a time; return whether that is too late."""

@@ -102,6 +102,16 @@ def test_after_a_look_without_an_answer_nothing_is_known(rig: Rig) -> None:
     assert rig.look(A) is None
 
 
+def test_a_look_whose_listing_failed_counts_for_no_entry(rig: Rig) -> None:
+    """The file that was read for it may be that of a topic made again since the directories were listed last."""
+    rig.look()
+    names = rig.names
+    rig.look(pay=5)
+    rig.names = names  # as it is kept where a log dir could not be listed
+    rig.seen.forget(rig.log_dir)
+    assert rig.look(A, pay=5) is None
+
+
 def test_a_directory_whose_name_is_none_of_kafkas_has_no_entry(rig: Rig) -> None:
     rig.look(pay=17)
     assert rig.look("pay-0-delete") is None

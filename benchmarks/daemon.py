@@ -24,8 +24,8 @@ from pathlib import Path
 from benchmarks.measure import HOME
 from benchmarks.trees import META, make_log_dir
 from benchmarks.unsynced import default_dir
+from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket import client
-from logdir.daemon.status import StatusResult
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.root.init import init
 from logdir.disk.root.plan import plan_init

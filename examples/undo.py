@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
 from examples.broker import Member, settle
+from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket import client
-from logdir.daemon.status import StatusResult
 from logdir.errors import LogDirError
 from logdir.ids import TopicId
 from logdir.text import utc

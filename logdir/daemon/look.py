@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from logdir.clock import Instant
+from logdir.daemon.report.status import LogDirStatus, log_dir_status
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
-from logdir.daemon.status import LogDirStatus, log_dir_status
 from logdir.decide.capture import CaptureRoom
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.disk.kernel.kernel_clock import read_instant

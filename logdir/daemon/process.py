@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import DaemonConfig, broker_of, delete_delay_ms, read_config
-from logdir.daemon.history import History
-from logdir.daemon.log import JsonFormatter
-from logdir.daemon.notify import Notifier
+from logdir.daemon.report.history import History
+from logdir.daemon.report.log import JsonFormatter
+from logdir.daemon.report.notify import Notifier
 from logdir.daemon.socket.server import Control
 from logdir.daemon.supervisor import Supervisor, Timer
 from logdir.daemon.watches import Watches

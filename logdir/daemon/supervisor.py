@@ -31,15 +31,15 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
-from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.faults import StoppingError, problem_of, stopping_error
-from logdir.daemon.history import History
 from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
+from logdir.daemon.report.failed_replicas import FailedDisks
+from logdir.daemon.report.history import History
+from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
-from logdir.daemon.status import Counters, StatusResult, blank_status, event_status
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.batch.auto_capture import Leavers

@@ -17,19 +17,19 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.due import NextDue
-from logdir.daemon.failed_replicas import FailedDisks
 from logdir.daemon.faults import reopening_error
-from logdir.daemon.history import History
 from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.looks import Looks
 from logdir.daemon.pause import STEP_MS, PauseFileError, in_steps, pause_error
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.release import ReleaseRequest, release
-from logdir.daemon.reporters import LossReporter, RequestReporter
+from logdir.daemon.report.failed_replicas import FailedDisks
+from logdir.daemon.report.history import History
+from logdir.daemon.report.reporters import LossReporter, RequestReporter
+from logdir.daemon.report.status import Counters, StatusResult, blank_status, waiting_of
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
-from logdir.daemon.status import Counters, StatusResult, blank_status, waiting_of
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant

@@ -39,7 +39,7 @@ SURVEYED: Final = (
     "tests/tools/test_init.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
     "tests/tools/test_reconcile*.py", "tests/tools/test_refusals.py", "tests/tools/test_st*.py",
     "tests/tools/test_what_to_do.py",
-    "tests/tools/test_hints.py", "tests/tools/test_known_gone.py", "tests/tools/test_listed_why.py",
+    "tests/tools/test_handover.py", "tests/tools/test_hints.py", "tests/tools/test_known_gone.py", "tests/tools/test_listed_why.py",
     "tests/tools/test_next_after_override.py", "tests/tools/test_no_permission.py", "tests/tools/test_paths.py",
     "tests/tools/test_said_is_so.py", "tests/tools/test_uninstall.py",
     "tests/tools/test_describe.py", "tests/tools/test_json_documented.py", "tests/tools/test_metadata*.py",

@@ -12,7 +12,7 @@ from typing import NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from logdir.daemon.status import EventStatus, LogDirStatus, StatusResult
+from logdir.daemon.report.status import EventStatus, LogDirStatus, StatusResult
 from logdir.decide.adopt import Adopt
 from logdir.decide.staged.guide import GuideStep
 from logdir.decide.strays import Stray

@@ -1,6 +1,6 @@
 """``logdirctl status``: what a daemon does, what waits for an operator, and what is purged next.
 
-Not here: where the status is made (``logdir.daemon.status``).
+Not here: where the status is made (``logdir.daemon.report.status``).
 
 Spec: design §6.
 """
@@ -11,8 +11,8 @@ import argparse
 import time
 
 from logdir.daemon.config import read_config
+from logdir.daemon.report.status import COLUMNS, StatusResult
 from logdir.daemon.socket import client
-from logdir.daemon.status import COLUMNS, StatusResult
 from logdir.service.report.table import Table
 from logdir.text import utc
 from tools.cli.arguments import Exit, Streams, answer

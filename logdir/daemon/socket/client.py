@@ -12,8 +12,8 @@ import json
 import socket
 from typing import Any, Final
 
+from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket.server import STATUS, path_of
-from logdir.daemon.status import StatusResult
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import Spec
 from logdir.service.report.exit_status import AnsweredError, Exit

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket import client
-from logdir.daemon.status import StatusResult
 from logdir.service.report.exit_status import AnsweredError
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import HOME, ctl

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.config import parse
-from logdir.daemon.failed_replicas import FailedDisks
-from logdir.daemon.history import History
 from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
+from logdir.daemon.report.failed_replicas import FailedDisks
+from logdir.daemon.report.history import History
+from logdir.daemon.report.status import Counters
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
-from logdir.daemon.status import Counters
 from logdir.daemon.work import Work
 from logdir.service import purge
 from logdir.service.batch.auto_capture import Leavers

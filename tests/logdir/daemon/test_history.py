@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from logdir.daemon.history import History
+from logdir.daemon.report.history import History
 
 
 def lines(path: Path) -> list[dict[str, object]]:

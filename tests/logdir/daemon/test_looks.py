@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from logdir import clock
-from logdir.daemon.history import History
 from logdir.daemon.looks import Looks, longest_ms
+from logdir.daemon.report.history import History
 from tests.logdir.daemon.rig import daemon, until
 
 MINUTE_MS = 60_000

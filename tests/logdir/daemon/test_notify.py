@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from logdir.daemon.notify import Notifier
+from logdir.daemon.report.notify import Notifier
 
 
 def test_lines_arrive_in_one_datagram(tmp_path: Path) -> None:

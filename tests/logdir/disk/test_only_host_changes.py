@@ -57,7 +57,7 @@ MODULES = frozenset({"shutil", "tempfile", "ctypes", "mmap", "fileinput", "sqlit
 OF_PATHS = frozenset({"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "rmdir"})
 WRITERS = {
     "logdir/disk/kernel/atomic_directory.py": "exports, outside all log dirs: it refuses to write into one",
-    "logdir/daemon/history.py": "history.jsonl in the state directory, for people: nothing is decided by it",
+    "logdir/daemon/report/history.py": "history.jsonl in the state directory, for people: nothing is decided by it",
     "logdir/daemon/inbox/folder.py": "request documents in the state directory, on no disk of the broker",
     "logdir/daemon/process.py": "makes the state directory and the folder of the socket, on no disk of the broker",
     "logdir/service/inventory_files.py": "the inventory file, wherever the operator wants it",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from logdir.daemon.failed_replicas import FailedReplicas
+from logdir.daemon.report.failed_replicas import FailedReplicas
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.capture import CaptureRoom

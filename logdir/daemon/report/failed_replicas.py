@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from logdir.daemon.history import History
+from logdir.daemon.report.history import History
 from logdir.daemon.state import LogDirState
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId

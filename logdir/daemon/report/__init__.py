@@ -1,0 +1,1 @@
+"""What the daemon tells: its status, its log and history, failed disks, messages to systemd."""

@@ -287,6 +287,8 @@ class ContextDropped(OneToOne):
         """Return the same suite without its context."""
         if not _has(node, "with_stmt") or not _has(node.children[1], "atom_expr", "power", "name"):
             return None
+        if len(node.children) != 4:  # a second context stands behind the first
+            return None
         suite: str = node.children[3].get_code()
         return f"if True:{suite}"
 
@@ -296,6 +298,7 @@ class ContextDropped(OneToOne):
         return (
             Example("with a(b):\n    c()\nd()\n", "if True:\n    c()\nd()\n"),
             Example("with a(b) as c:\n    d()\n", "with a(b) as c:\n    d()\n"),
+            Example("with a(b), c as d:\n    e()\n", "with a(b), c as d:\n    e()\n"),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -246,3 +247,13 @@ def test_no_start_block_stays_unseen_where_an_uninstall_was_cut_off(broker: Plan
     assert ctl("init", *broker.words, "--apply").status == Exit.DONE
     assert rollback(broker)[0] == Exit.DONE
     assert tree(*broker.log_dirs) == before
+
+
+def test_what_a_killed_proof_left_in_the_probe_goes_with_its_root(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path)
+    named = ("--log-dirs", f"{disks[0]},{disks[1]}")
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    os.link(disks[0] / "meta.properties", f"{disks[0]}.logdird/probe/probe-link")
+    assert ctl("uninstall", *named, "--apply").status == Exit.DONE
+    assert not Path(f"{disks[0]}.logdird").exists()
+    assert (disks[0] / "meta.properties").stat().st_nlink == 1

@@ -19,9 +19,11 @@ from logdir.decide.staged.deadline import (
     begin,
     check_delay,
     check_policy,
+    check_typed_delay,
     due,
     elapsed_ms,
 )
+from logdir.formats.duration import Duration
 from logdir.formats.own.heartbeat_file import MAX_BOOTS, Heartbeat
 from logdir.formats.own.replica_marker import Intent
 from tests.logdir.decide.builders import HOUR_MS, MARKER, NOW, WALL_MS
@@ -231,3 +233,8 @@ def test_a_wall_clock_before_the_epoch_is_no_wall_clock() -> None:
 
 def test_no_time_is_credited_to_the_first_boot_of_a_heartbeat() -> None:
     assert [boot.credited_ms for boot in begin(NOW).boots] == [0]
+
+
+@pytest.mark.parametrize("has_unit", [True, False])
+def test_a_typed_delay_below_0_is_refused_with_a_unit_too(has_unit: bool) -> None:
+    assert check_typed_delay(Duration(-1, has_unit), "--delay") is not None

@@ -68,6 +68,8 @@ REMOVAL = {bytes(ID): Removed(proof=Proof.METADATA_LOG, as_of_ms=WALL_MS)}
     [
         (None, "not-known-yet"),
         (image(removed=REMOVAL), "topic-removed"),
+        # The topic is there, and its partition is not: that says nothing of a removal.
+        (image(topics={bytes(ID): Topic("orders", bytes(ID), {})}, names={"orders": bytes(ID)}), "not-known-yet"),
         (image(removed=REMOVAL, as_of_ms=WALL_MS - HOUR_MS), "topic-removed"),
         (image(), "topic-removed"),
         (image(names={"orders": bytes(OTHER_ID)}), "topic-removed"),

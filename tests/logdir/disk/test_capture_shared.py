@@ -46,6 +46,14 @@ def test_a17_the_log_start_of_the_file_is_kept_where_a_capture_goes_on_after_the
     assert host.marker(WHOLE).checkpoints.log_start == 6
 
 
+def test_a33_a_capture_that_goes_on_is_of_a_tiered_log_as_soon_as_one_of_both_said_so(host: Host) -> None:
+    with stopped(host, lambda _, call: call.name == "link" and call.path.endswith("leader-epoch-checkpoint")):
+        host.capture()
+    (outcome,) = host.capture(replace(ITEM, tiered=True))
+    assert outcome.result is Result.DONE
+    assert host.marker(WHOLE).tiered
+
+
 def test_a17_no_capture_has_its_name_before_its_files_are_durable(host: Host) -> None:
     """Their broker need not have synced them, and its names for them may be gone at once."""
     host.capture()

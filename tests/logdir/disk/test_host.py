@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -257,3 +258,20 @@ def test_a_directory_that_threads_list_at_a_time_is_whole_in_every_listing(tmp_p
     with HostDisk().open_top(str(tmp_path)) as top, ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: list(getattr(top, listing)()), range(400)))
     assert [one for one in found if one != names] == []
+
+
+def test_one_directory_is_listed_by_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two listings of one descriptor share its position, and each would see a part of the names."""
+    inside, most, list_names = [0], [0], os.listdir
+
+    def slow(descriptor: int) -> list[str]:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        time.sleep(0.05)
+        inside[0] -= 1
+        return list_names(descriptor)
+
+    monkeypatch.setattr(os, "listdir", slow)
+    with HostDisk().open_top(str(tmp_path)) as top, ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda _: top.names(), range(4))) == [[]] * 4
+    assert most == [1]

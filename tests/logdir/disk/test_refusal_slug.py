@@ -94,7 +94,7 @@ def test_a_file_of_the_broker_that_cannot_be_leased_is_refused_by_name(
     """The kernel lets the owner of a file alone take a lease; that another process writes it now forbids nothing."""
 
     def fails(descriptor: int, command: int, argument: int) -> None:
-        if command == fcntl.F_SETLEASE:
+        if (command, argument) == (fcntl.F_SETLEASE, fcntl.F_RDLCK):  # as the kernel: one that was not taken is let go
             raise OSError(number, os.strerror(number))
 
     top = make_log_dir(tmp_path / "d1")

@@ -16,9 +16,13 @@ from logdir.formats.own.replica_marker import BY_HAND
 from logdir.service import export, purge
 from logdir.service import stage as staging
 from logdir.service.batch.purge_recheck import look_again
+from logdir.service.batch.reconcile_case import ReconcileRequest
+from logdir.service.cluster import live_source
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.reconcile import Policy
+from logdir.service.staged_listing import StagedListingRequest, list_staged
 from tests.logdir.decide.builders import staged_replicas
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
@@ -108,3 +112,31 @@ def test_no_percent_is_refused_that_is_one_and_none_taken_that_is_not(percent: i
         is_image_confirmed=False,
     )
     assert [problem.path for problem in policy.problems()] == ([] if fits else ["--max-staged-percent"])
+
+
+def test_a_reconcile_whose_policy_does_not_fit_is_refused_before_a_log_dir_is_opened() -> None:
+    request = ReconcileRequest(source=SourceRequest("metadata:"), policy=Policy(percent=101))
+    with pytest.raises(ConfigError):
+        request.require_valid()
+    ReconcileRequest(source=SourceRequest("metadata:")).require_valid()
+
+
+@pytest.mark.parametrize("is_something_staged", [True, False])
+def test_the_quorum_is_asked_only_where_it_can_be_and_something_is_staged(
+    named: tuple[str, str], is_something_staged: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_something_staged:
+        words = ("stage", "pay-0", "--even-if-unknown", "--even-over-limit", *named, "--apply")
+        assert ctl(*words).status == Exit.DONE
+    asked = []
+
+    def committed_source(source: SourceRequest, path: str, cluster_id: str | None) -> SourceRequest:
+        asked.append(path)
+        return source
+
+    monkeypatch.setattr(live_source, "committed_source", committed_source)
+    for client in (None, "/etc/client.properties"):
+        broker = BrokerRequest(log_dirs=named[1], client_properties=client)
+        found = list_staged(StagedListingRequest(broker=broker, source=SourceRequest()))
+        assert len(found.items) == is_something_staged
+    assert asked == (["/etc/client.properties"] if is_something_staged else [])

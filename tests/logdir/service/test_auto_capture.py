@@ -1,0 +1,140 @@
+"""What is captured without an operator: the new ``-delete`` and ``-stray`` directories, each once, on real log dirs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logdir.decide.auto_capture import CapturePolicy
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.errors import RefusedError
+from logdir.formats.own import replica_marker
+from logdir.service.batch import auto_capture
+from logdir.service.batch.auto_capture import Captured, Leavers, capture_new
+from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.opening import opened
+from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.result import ItemState
+from tests.builders import TOPIC_ID, log_dir, partition
+from tests.tools.ctl import ctl
+from tools.cli.arguments import Exit
+
+UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+class Rig:
+    """An open broker with two log dirs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disks = log_dir(folder / "d1"), log_dir(folder / "d2", directory="AAAAAAAAAAAAAAAAAAAABA")
+        self.properties = folder / "server.properties"
+        self.properties.write_text(f"broker.id=1\nlog.dirs={self.disks[0]},{self.disks[1]}\n")
+        assert ctl("init", "--server-properties", self.properties, "--apply").status == Exit.DONE
+        self.leavers = Leavers()
+        self.policy = CapturePolicy()
+        self.broker: OpenBroker
+
+    def delete(self, name: str, *, disk: int = 0, topic_id: str = TOPIC_ID) -> Path:
+        """Make what a broker left of a deleted replica."""
+        made = partition(self.disks[disk] / f"{name}.{UNIQUE}-delete", topic_id=topic_id, segments={0: 100, 7: 20})
+        os.utime(self.disks[disk])
+        return made
+
+    def look(self) -> Captured:
+        return capture_new(self.broker, self.leavers, self.policy)
+
+    def staged(self, disk: int = 0) -> list[str]:
+        return sorted(os.listdir(f"{self.disks[disk]}.logdird/deleting"))
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    with opened(BrokerRequest(server_properties=str(made.properties)), changes=True) as broker:
+        made.broker = broker
+        yield made
+
+
+def test_each_is_captured_once_and_not_looked_into_again(rig: Rig) -> None:
+    gone = [rig.delete(f"pay-{number}", disk=number % 2) for number in range(4)]
+    found = rig.look()
+    assert [item.state for item in found.items] == [ItemState.DONE] * 4
+    assert (rig.staged(0), rig.staged(1)) == ([f"{TOPIC_ID}_0", f"{TOPIC_ID}_2"], [f"{TOPIC_ID}_1", f"{TOPIC_ID}_3"])
+    assert rig.leavers.handled == {(str(path.parent), path.name) for path in gone}
+    again = rig.look()
+    assert (again.items, again.facts) == ((), None)
+    assert rig.leavers.missed == 0
+
+
+def test_more_than_one_call_takes_are_captured_in_rounds(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert auto_capture.AT_ONCE == 64
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 2)
+    for number in range(5):
+        rig.delete(f"pay-{number}")
+    assert len(rig.look().items) == 5
+    assert len(rig.staged()) == 5
+
+
+def test_a_configuration_that_is_edited_stops_the_next_round(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.delete("pay-0")
+    rig.properties.write_text(rig.properties.read_text().replace("broker.id=1", "broker.id=2"))
+    with pytest.raises(RefusedError, match="configuration-changed"):
+        rig.look()
+    assert rig.staged() == []
+
+
+def test_what_is_passed_over_is_an_item_and_handled(rig: Rig) -> None:
+    rig.policy = CapturePolicy(delays=DelayPolicy(patterns=(("none*", 0),)), excluded=("temp*",))
+    for topic in ("none", "temp", "pay"):
+        rig.delete(f"{topic}-0")
+    found = {item.path.partition("-")[0]: item for item in rig.look().items}
+    assert {topic: item.state for topic, item in found.items()} == {
+        "none": ItemState.KEPT, "temp": ItemState.KEPT, "pay": ItemState.DONE,
+    }  # fmt: skip
+    assert (found["none"].detail, found["temp"].detail) == (
+        "the delay of its topic is 0",
+        "capture.exclude names its topic",
+    )
+    assert len(rig.leavers.handled) == 3
+    assert rig.look().facts is None
+
+
+def test_the_log_start_that_was_seen_is_kept_and_forgotten_with_its_directory(rig: Rig) -> None:
+    checkpoint = rig.disks[0] / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n1\npay 0 5\n")
+    rig.look()
+    checkpoint.write_text("0\n0\n")
+    gone = rig.delete("pay-0")
+    rig.look()
+    marker = Path(f"{rig.disks[0]}.logdird/deleting/{TOPIC_ID}_0/replica.json").read_bytes()
+    assert replica_marker.parse(marker).checkpoints.log_start == 5
+    place = str(rig.disks[0]), gone.name
+    assert rig.leavers.starts.of(place) == 5
+    shutil.rmtree(gone)
+    rig.look()
+    assert rig.leavers.starts.of(place) is None
+
+
+def test_whether_anything_changed_is_known_without_a_look_into_it(rig: Rig) -> None:
+    for disk in rig.disks:
+        os.utime(disk, (1, 1))  # long ago: a time just passed is not trusted
+    rig.look()
+    assert rig.leavers.has_changed
+    rig.look()
+    assert not rig.leavers.has_changed
+
+
+def test_a_log_dir_that_cannot_be_listed_has_missed_nothing(rig: Rig) -> None:
+    rig.look()
+    away = rig.disks[1].with_name("away")
+    rig.disks[1].rename(away)
+    rig.leavers.new(rig.broker)
+    assert rig.leavers.unread == {str(rig.disks[1])}
+    assert rig.leavers.has_changed
+    away.rename(rig.disks[1])
+    rig.leavers.new(rig.broker)
+    assert (rig.leavers.unread, rig.leavers.missed) == (frozenset(), 0)

@@ -20,6 +20,8 @@ from logdir import clock
 from logdir.daemon.faults import problem_of
 from logdir.daemon.inbox.folder import Inbox, is_of
 from logdir.daemon.session import Session
+from logdir.decide.image.position import highest
+from logdir.disk.record.controller import read_records
 from logdir.errors import (
     ConfigError,
     FormatError,
@@ -31,6 +33,7 @@ from logdir.errors import (
     WorkRootOwnedError,
     shown,
 )
+from logdir.refusal_slug import Why
 from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.batch.use_cases import Spec, spec_of
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri
@@ -85,11 +88,11 @@ class Documents:
         self._due = []
         if clock.monotonic_ms() < self._again_ms:
             return
-        self.waiting = ()
+        self.waiting = self._wanted()
         try:
             names = self._inbox.names()[:_MOST_AT_ONCE]
         except OSError as error:
-            self.waiting = (_unusable(self._inbox.path, "a directory for requests", error),)
+            self.waiting = (*self.waiting, _unusable(self._inbox.path, "a directory for requests", error))
             return
         documents = [name for name in names if self._is_document(name)]
         if not documents:
@@ -99,6 +102,18 @@ class Documents:
             self._due = documents
         else:
             self.waiting = (*self.waiting, problem)
+
+    def _wanted(self) -> tuple[Problem, ...]:
+        """Return that a request of type FULL is wanted, since one may have been missed."""
+        try:
+            last = highest(read_records(self._work.session.broker.open_dirs))
+        except LogDirError:
+            return ()  # The state of its disk says so.
+        if last is None or last.requests is None or not last.is_full_wanted:
+            return ()
+        expected, found = "a LeaderAndIsr request of type FULL", "requests after one that may have been missed"
+        fix = "purges of what such requests leave out wait until one comes"
+        return (Problem(Why.FULL_REQUEST_NEEDED.value, self._inbox.path, expected, found, fix),)
 
     def _is_document(self, name: str) -> bool:
         """Whether a name in the inbox is that of a document; others are refused."""

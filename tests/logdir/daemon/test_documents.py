@@ -25,7 +25,9 @@ class Failing:
     def __init__(self, state: Path, error: Exception) -> None:
         text = f"server.properties: s\nstate.dir: {state}\nauto.while.stopped: true\n"
         config = parse(text.encode(), "/etc/logdird/b1.yaml")
-        self.session = cast(Session, SimpleNamespace(config=config, require_same=lambda: None))
+        self.session = cast(
+            Session, SimpleNamespace(config=config, require_same=lambda: None, broker=SimpleNamespace(open_dirs=()))
+        )
         self.is_blocked = False
         self.error = error
         self.tried = 0

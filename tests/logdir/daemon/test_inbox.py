@@ -372,3 +372,21 @@ def test_what_the_staging_limit_holds_back_is_refused_with_the_way_on(tmp_path: 
         assert error_of(one, "1.json").startswith(("over-staging-limit: ", "whole-topic-unproven: "))
         assert "--even-over-limit" in error_of(one, "1.json")
         assert one.staged() == []
+
+
+def test_a_request_after_a_missed_one_lets_the_status_ask_for_a_full_one(tmp_path: Path) -> None:
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+
+        def slugs() -> set[str]:
+            return {problem.slug for problem in one.status().waiting}
+
+        put(one, "1.json", WITH_GONE)
+        until_handled(one, done=1)
+        assert "full-request-needed" not in slugs()
+        put(one, "2.json", document(listed(pay=(TOPIC_ID, EVERY)), type=INCREMENTAL, sequence=4))
+        until_handled(one, done=2)
+        until("it is asked for", lambda: "full-request-needed" in slugs())
+        put(one, "3.json", document(listed(pay=(TOPIC_ID, EVERY), gone=(GONE, (0, 1, 2))), type=FULL, sequence=5))
+        until_handled(one, done=3)
+        until("it is asked for no more", lambda: "full-request-needed" not in slugs())

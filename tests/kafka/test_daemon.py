@@ -214,6 +214,7 @@ def delete_all(
     hit["ms to delete them"] = round(took * 1000)
     if is_restart_allowed:
         await_true("the daemon runs again", lambda: daemon.state() == "RUNNING", timeout_seconds=60)
+        await_true("it captures what it finds", lambda: daemon.status().captured > 0)
         hit["captures after a start"] = daemon.status().captured
     return hit
 

@@ -302,3 +302,25 @@ def test_a_new_disk_without_a_work_root_is_named_and_may_be_skipped(disks: tuple
 def test_quiet_json_is_one_object(disks: tuple[Path, Path]) -> None:
     status, result = ctl_json("handover", *named(*disks), "--quiet")
     assert (status, len(result["items"])) == (Exit.DONE, 2)
+
+
+def test_a_work_root_inside_a_log_dir_stops_a_stock_broker_and_is_named(tmp_path: Path) -> None:
+    top = log_dir(tmp_path / "d1")
+    inside = ("--work-root", "inside", "--even-if-found", "work-root-inside")
+    assert ctl("init", *named(top), *inside, "--apply").status == Exit.DONE
+    for words in ([], ["--plan"]):
+        said = ctl("handover", *named(top), *words)
+        assert (said.status, "work-root-inside: " in said.err) == (Exit.REFUSED, True), said
+
+
+@pytest.mark.parametrize("call", ["_ready", "start_block.state"])
+def test_a_disk_that_cannot_be_read_is_one_line(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(f"logdir.service.batch.handover.{call}", fails)
+    said = ctl("handover", *named(*disks))
+    assert said.status in (Exit.PROBLEMS, Exit.REFUSED), said
+    assert (str(disks[0]) in said.err, said.err.count("\n")) == (True, 1)

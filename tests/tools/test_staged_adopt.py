@@ -78,6 +78,13 @@ def test_a_log_start_that_was_captured_is_written_down(tmp_path: Path) -> None:
     assert "pay 0 7\n" in (rig.disks[0] / "log-start-offset-checkpoint").read_text()
 
 
+def test_a_log_of_which_every_record_was_deleted_keeps_its_log_start(tmp_path: Path) -> None:
+    rig = AdoptRig(tmp_path, log_start=100)
+    said = rig.adopt("--apply")
+    assert (said.status, "is not written" in said.out + said.err) == (Exit.DONE, False), said
+    assert "pay 0 100\n" in (rig.disks[0] / "log-start-offset-checkpoint").read_text()
+
+
 def test_a_log_start_behind_the_end_of_the_log_is_not_written_down(tmp_path: Path) -> None:
     """A broker that finds one deletes every record of that log."""
     rig = AdoptRig(tmp_path, log_start=5000)

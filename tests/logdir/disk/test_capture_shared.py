@@ -127,16 +127,20 @@ def test_a17_no_links_are_whole_whose_first_segment_lies_above_the_logs_start(
         assert complaint(links, files, files, files, log_start=start, is_tiered=True) is None
 
 
-def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_was_seen(host: Host) -> None:
-    """Its checkpoint file and its leader epochs are not there to say it."""
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_a17_no_capture_is_whole_whose_first_segments_are_gone_by_what_was_seen(
+    host: Host, *, is_in_file: bool
+) -> None:
+    """Its leader epochs are not there to say it."""
     first = min(name for name in FILES if name.endswith(".log"))[:20]
     last = max(name for name in FILES if name.endswith(".log"))[:20]
     assert int(first) < int(last)
     for path in (host.top / DELETED).iterdir():
         if path.name.startswith(first) or path.name == "leader-epoch-checkpoint":
             path.unlink()
-    (host.top / "log-start-offset-checkpoint").write_text("0\n0\n")
-    (outcome,) = host.capture(replace(ITEM, log_start_seen=int(first)))
+    entry = f"0\n1\nt 0 {int(first)}\n" if is_in_file else "0\n0\n"
+    (host.top / "log-start-offset-checkpoint").write_text(entry)
+    (outcome,) = host.capture(replace(ITEM, log_start_seen=None if is_in_file else int(first)))
     assert outcome.result is Result.UNDONE
     assert f"a log from {int(first)} on whose first segment is {int(last)}" in str(outcome.error)
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -199,7 +199,7 @@ def delete_all(
         if number == len(topics) // 2:
             worker = next(pid for pid in daemon.children() if pid not in daemon.watches())
             os.kill(worker, signal.SIGSTOP)
-            threading.Timer(1.5, os.kill, (worker, signal.SIGCONT)).start()
+            threading.Timer(1.5, resume, (worker,)).start()
             hit["late workers"] = 1
         if number == 3 * len(topics) // 4 and is_restart_allowed:
             daemon.stop(signal.SIGKILL)
@@ -239,6 +239,11 @@ def test_a_time_without_a_daemon_that_is_too_long_is_counted_and_named(
             await_true("it is counted", lambda: daemon.status().gaps == 1)
             assert "look-too-late" in {problem.slug for problem in daemon.status().waiting}
             assert f"{topic_id}_0" not in staged_names(broker)
+
+
+def resume(pid: int) -> None:
+    with suppress(ProcessLookupError):  # The daemon was killed meanwhile, and the worker with it.
+        os.kill(pid, signal.SIGCONT)
 
 
 def live(broker: Broker, topic: str) -> list[Path]:

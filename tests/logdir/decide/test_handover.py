@@ -55,8 +55,9 @@ def test_where_nothing_was_moved_only_a_start_block_is_left(is_begun: bool) -> N
 
 
 def test_log_dirs_of_two_brokers_and_topic_ids_without_a_file_are_refused() -> None:
-    with pytest.raises(RefusedError, match="foreign"):
-        hand_over([BEFORE[0], replace_view(BEFORE[1], node_id=2)], is_begun=False)
+    for one, other in ((BEFORE[0], BEFORE[1]), (final(0, FINAL), final(1, FINAL))):
+        with pytest.raises(RefusedError, match="foreign"):
+            hand_over([one, replace_view(other, node_id=2)], is_begun=False)
     with pytest.raises(RefusedError, match="layout-file-missing"):
         hand_over(after(None, LayoutState.ROLLING_BACK), is_begun=False)
 

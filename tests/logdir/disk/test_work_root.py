@@ -401,6 +401,7 @@ def test_a_root_that_holds_a_replica_stays_whole(d1: Path, place: str) -> None:
 
 def test_what_a_killed_proof_left_in_the_probe_goes_with_it(d1: Path) -> None:
     root = Path(made(d1).path)
-    os.link(d1 / "meta.properties", root / "probe" / "probe-link")
+    (root / "probe").rename(root / "deleting" / "probe")
+    os.link(d1 / "meta.properties", root / "deleting" / "probe" / "probe-link")
     assert remove_root(HostDisk(), str(d1)) == (BESIDE,)
     assert listing(d1.parent) == ["d1"]

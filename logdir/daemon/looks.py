@@ -76,7 +76,7 @@ class Looks:
         self.gaps += 1
         expected = f"a look for deletions every {longest // 1000} s: the broker keeps them {delete_delay_ms // 1000} s"
         found = f"none from {utc(last.wall_ms)} to {utc(now.wall_ms)} (UTC)"
-        fix = "if the broker ran, what it deleted then may be gone; let logdird run while the broker runs"
+        fix = "if the broker ran, what it deleted then may be gone; the daemon has to run while the broker does"
         self.problem = Problem(SLUG, server_properties, expected, found, fix)
         return self.problem
 

@@ -225,11 +225,11 @@ BUGS: tuple[Bug, ...] = (
         "::test_a17_no_capture_is_called_made_because_another_shares_some_of_its_files",
     ),
     Bug(
-        "the log start a broker says is dropped where a capture is committed",
+        "the log start that was seen before is dropped where a capture is committed",
         f"{_DISK}.replica.capture:_commit",
-        "points = replace(points, log_start=replica.item.log_start)", "pass",
-        "tests/logdir/disk/test_capture_shared.py"
-        "::test_a17_the_log_start_a_broker_says_is_not_dropped_where_a_capture_goes_on",
+        "points = replace(points, log_start=seen)", "pass",
+        "tests/logdir/disk/test_capture.py"
+        "::test_a_log_start_that_the_broker_took_out_of_its_file_is_the_one_that_was_seen_before",
     ),
     Bug(
         "the internal topics are not protected, but for the offsets of consumers",

@@ -257,7 +257,7 @@ def test_an_adoption_waits_for_a_disk_that_may_not_be_changed_and_says_which(tmp
         said = ctl("handover", *rig.named, "--skip-log-dir", rig.disks[1], *words)
         assert said.status == Exit.REFUSED, said
         assert f"recovery-failed: {ready}: " in said.err
-        assert f"and {rig.disks[1]} without changes, where its replica may live" in said.err
+        assert f"once {rig.disks[1]} may be changed: its replica may live there" in said.err
     assert ctl("handover", *rig.named, "--plan").status == Exit.DONE
     assert not rig.adopted().exists()
 

@@ -122,14 +122,13 @@ def _require_finished(broker: OpenBroker, *, is_recovered: bool) -> None:
         for name in names:
             path = open_dir.path_of(f"{INCOMING}/{name}")
             found = next((note.found for note in broker.notes if note.path == path), "")
-            if unchanged:
-                found = f"one, and {', '.join(unchanged)} without changes, where its replica may live"
             raise RefusedError(
                 path,
                 why=Why.RECOVERY_FAILED,
                 expected="no adoption half done, before a broker starts",
                 found=found or "one",
-                fix="logdirctl staged ls shows it; it is finished or taken back once every log dir may be changed",
+                fix=f"it is finished or taken back once {', '.join(unchanged) or 'it'} may be changed: its replica may "
+                "live there",
             )
 
 

@@ -62,7 +62,7 @@ def test_what_is_longer_is_counted_and_named(rig: Rig, is_restarted: bool) -> No
     assert problem.line() == (
         "look-too-late: /etc/kafka/server.properties: expected a look for deletions every 50 s: the broker keeps them "
         "60 s, found none from 2023-11-14T22:14:10Z to 2023-11-14T22:15:00Z (UTC); if the broker ran, what it deleted "
-        "then may be gone; let logdird run while the broker runs"
+        "then may be gone; the daemon has to run while the broker does"
     )
     assert not rig.look(1)
     assert rig.look(5 * MINUTE_MS)

@@ -40,6 +40,7 @@ class Feeder:
 
     def __init__(self, inbox: Path, topic_id: str) -> None:
         self._inbox, self._topic_id = inbox, topic_id
+        inbox.mkdir(parents=True, exist_ok=True)
         self._sequence = 0
         self._ends = threading.Event()
 

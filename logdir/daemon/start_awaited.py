@@ -16,8 +16,8 @@ from logdir.disk.record import handover
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.refusal_slug import Why
+from logdir.service.batch.handover import lacking_error
 from logdir.service.batch.use_cases import HANDOVER, Spec
-from logdir.text import quoted
 
 AT_MOST_MS: Final = 5 * 60 * 1000
 """How long a broker may take from the handover to its locks."""
@@ -121,11 +121,4 @@ class StartAwaited:
             return True  # They were not opened again yet.
         self._reopening = None
         problem = failed[lacking[0]]
-        raise RefusedError(
-            lacking[0],
-            why=Why.LOG_DIRS_INCOMPLETE,
-            expected="every log dir of the broker, before it starts",
-            found=f"{problem.found} ({problem.slug})",
-            fix=f"{problem.fix}; to start without it (its partitions come back empty elsewhere) remove it from "
-            f"log.dirs or add --skip-log-dir {quoted(lacking[0])}",
-        )
+        raise lacking_error(lacking[0], f"{problem.found} ({problem.slug})", problem.fix)

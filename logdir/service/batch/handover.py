@@ -101,14 +101,20 @@ def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
         is_lacking = log_dir in broker.missing or log_dir in broker.ports.suspect
         if is_lacking and log_dir not in skipped:
             why = notes.get(log_dir)
-            raise RefusedError(
-                log_dir,
-                why=Why.LOG_DIRS_INCOMPLETE,
-                expected="every log dir of the broker, before it starts",
-                found="no answer" if why is None else f"{why.found} ({why.slug})",
-                fix="repair it; to start without it (its partitions come back empty elsewhere) remove it from log.dirs "
-                f"or add --skip-log-dir {quoted(log_dir)}",
-            )
+            found = "no answer" if why is None else f"{why.found} ({why.slug})"
+            raise lacking_error(log_dir, found, "repair it")
+
+
+def lacking_error(log_dir: str, found: str, fix: str) -> RefusedError:
+    """Return that a log dir is missing before a broker starts; ``fix``: how it is brought back."""
+    return RefusedError(
+        log_dir,
+        why=Why.LOG_DIRS_INCOMPLETE,
+        expected="every log dir of the broker, before it starts",
+        found=found,
+        fix=f"{fix}; to start without it (its partitions come back empty elsewhere) remove it from log.dirs "
+        f"or add --skip-log-dir {quoted(log_dir)}",
+    )
 
 
 def _require_finished(broker: OpenBroker, *, is_recovered: bool) -> None:

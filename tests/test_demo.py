@@ -75,8 +75,6 @@ def test_every_sown_conflict_is_printed_with_broker_and_path(
     top = tmp_path / "demo"
     assert demo.main([str(top)], out) == 0
     printed = out.getvalue().partition("sown conflicts, as the plan found them:\n")[2].partition("\n\n")[0]
-    assert [line.strip() for line in printed.splitlines()] == [
-        demo.line_of(seed, top).strip() for seed in demo.SEEDS
-    ]
+    assert [line.strip() for line in printed.splitlines()] == [demo.line_of(seed, top).strip() for seed in demo.SEEDS]
     assert (top / "plan" / "report.html").stat().st_size < 2 << 20
     record_proof(SOWN, {"conflicts": len(demo.SEEDS), "kinds": len({seed.slug for seed in demo.SEEDS})})

@@ -40,6 +40,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "daemon soak": ("4.3.1",),
     "live cluster": ("3.9.2", "4.3.1"),
     "daemon starts": ("4.3.1",),
+    "daemon undo": ("3.9.2", "4.3.1"),
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from typing import Final
 import pytest
 
 from tests.kafka.client import Digest
+from tests.kafka.daemon_rig import copied_quorum
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, retention_seconds, staged, stop, type_
@@ -198,19 +198,6 @@ def test_a16_a_deleted_topic_of_two_replicas_comes_back_by_the_page(
         await_in_sync(rig, TOPIC, [1, 2])
         assert digests(rig) == written
         assert rig.client.produce_rich(TOPIC, records=5) == written[0].end + 4
-
-
-def copied_quorum(rig: Rig, folder: Path) -> str:
-    """Copy the controller's log as the page says; return the words that name it and how far it is committed."""
-    _, stopped_at = rig.client.quorum()
-    # A watermark at the end of the stopped broker's own log may be of before its stop.
-    await_true("the quorum wrote on", lambda: rig.client.quorum()[1] > stopped_at)
-    epoch, watermark = rig.client.quorum()
-    top = rig.brokers[0].log_dirs[0]
-    folder.mkdir()
-    shutil.copy(top / "meta.properties", folder)
-    shutil.copytree(top / "__cluster_metadata-0", folder / "__cluster_metadata-0")
-    return f"--from metadata:{folder} --high-watermark {watermark} --leader-epoch {epoch}"
 
 
 def test_the_section_sets_what_its_commands_use() -> None:

@@ -22,6 +22,7 @@ from typing import Final
 import pytest
 
 from tests.kafka.client import Digest
+from tests.kafka.daemon_rig import beside, deleted, staged_names
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, stop
@@ -45,26 +46,6 @@ PROPERTIES: Final = {
     "log.retention.check.interval.ms": "1000",
     "num.partitions": "1",
 }
-
-
-@contextmanager
-def beside(broker: Broker, folder: Path) -> Iterator[Process]:
-    """Run a daemon beside a broker; nothing of it is left at the end."""
-    configuration = broker.write_configuration()
-    assert ctl("init", "--server-properties", configuration, "--apply").status == Exit.DONE
-    folder.mkdir()
-    config = folder / "b1.yaml"
-    config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n")
-    with Process(config).running() as daemon:
-        yield daemon
-
-
-def deleted(broker: Broker) -> list[Path]:
-    return [path for top in broker.log_dirs for path in top.glob("*-delete")]
-
-
-def staged_names(broker: Broker) -> set[str]:
-    return {name for top in broker.log_dirs for name in os.listdir(f"{top}.logdird/deleting")}
 
 
 class Load:

@@ -1,0 +1,70 @@
+"""A broker and its daemon on real file systems of their own: log dirs that are mount roots, a disk that fills up.
+
+Spec: design §3.1, §3.3; attacks A5, A14, A50.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.kafka.rotation import releases_of
+from tests.kernel.images import Images, leave_mounts, leftovers, missing
+
+pytestmark = [pytest.mark.kafka, pytest.mark.root, pytest.mark.timeout(900)]
+
+HOME: Final = Path(__file__).parents[2]
+_PATIENCE_S: Final = 10
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
+    """Images of ext4; fails the run if a mount or a loop device is left at its end."""
+    if reason := missing("ext4"):
+        pytest.skip(reason)
+    leave_mounts()
+    folder = tmp_path_factory.mktemp("kafka-mounts")
+    made = Images(folder / "images")
+    yield made
+    made.close()
+    end = time.monotonic() + _PATIENCE_S
+    while leftovers(folder) and time.monotonic() < end:
+        time.sleep(0.1)  # a loop device frees itself in its own time
+    assert leftovers(folder) == []
+
+
+def run(scenario: str, version: str, folder: Path, *mounted: Path) -> str:
+    """Run a scenario as a user without capabilities; return what it prints."""
+    words = (scenario, version, str(folder), *map(str, mounted))
+    command = [".ci/as-user", sys.executable, "-m", "tests.kafka.on_mounts", *words]
+    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("version", releases_of("daemon undo"))
+def test_a05_a16_a_deleted_topic_comes_back_on_log_dirs_that_are_mount_roots(
+    version: str, jars: Callable[[str], Path], images: Images, tmp_path: Path
+) -> None:
+    jars(version)
+    mounts = [images.mount(images.make("ext4", 192), "ext4") for _ in range(2)]
+    for one in mounts:
+        (one.path / "lost+found").rmdir()
+    run("in-place", version, tmp_path, *(one.path for one in mounts))
+    images.forget(*mounts)
+
+
+@pytest.mark.parametrize("version", releases_of("daemon undo"))
+def test_a14_a50_a_disk_that_captured_replicas_would_fill_never_fails_a_write_of_its_broker(
+    version: str, jars: Callable[[str], Path], images: Images, tmp_path: Path
+) -> None:
+    jars(version)
+    one = images.mount(images.make("ext4", 384, ("-N", "65536")), "ext4")
+    print(run("filling", version, tmp_path, one.path))
+    images.forget(one)

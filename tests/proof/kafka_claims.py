@@ -48,19 +48,18 @@ DAEMON_DELETIONS: Final = Claim(
     sizes={"topics": Sizes(full=200)},
     needs="Java and Maven",
 )
+_BACK: Final = f"{_KAFKA}/test_daemon_undo.py"
+_MOUNTS: Final = f"{_KAFKA}/test_mounts.py"
 DAEMON_UNDO: Final = Claim(
     key="daemon-undo",
     text="what daemons captured comes back whole: on three brokers with three replicas, from strays, beside a topic of "
     "the same name, on mount roots; a disk that captures would fill fails no write of its broker",
     where=(
-        f"{_KAFKA}/test_daemon_undo.py::test_a16_a17_a_topic_of_three_replicas_each_comes_back_on_three_brokers",
-        f"{_KAFKA}/test_daemon_undo.py"
-        "::test_a16_a_topic_that_was_deleted_while_its_broker_was_down_comes_back_from_its_strays",
-        f"{_KAFKA}/test_daemon_undo.py"
-        "::test_a16_what_a_topic_held_comes_back_beside_one_that_was_made_under_its_name_at_once",
-        f"{_KAFKA}/test_mounts.py::test_a05_a16_a_deleted_topic_comes_back_on_log_dirs_that_are_mount_roots",
-        f"{_KAFKA}/test_mounts.py"
-        "::test_a14_a50_a_disk_that_captured_replicas_would_fill_never_fails_a_write_of_its_broker",
+        f"{_BACK}::test_a16_a17_a_topic_of_three_replicas_each_comes_back_on_three_brokers",
+        f"{_BACK}::test_a16_a_topic_that_was_deleted_while_its_broker_was_down_comes_back_from_its_strays",
+        f"{_BACK}::test_a16_what_a_topic_held_comes_back_beside_one_that_was_made_under_its_name_at_once",
+        f"{_MOUNTS}::test_a05_a16_a_deleted_topic_comes_back_on_log_dirs_that_are_mount_roots",
+        f"{_MOUNTS}::test_a14_a50_a_disk_that_captured_replicas_would_fill_never_fails_a_write_of_its_broker",
     ),
     sizes={"scenarios on releases": Sizes(full=10, ci=5)},
     counted="scenarios on releases",

@@ -13,9 +13,10 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from logdir import clock
 from logdir.clock import Instant
@@ -36,6 +37,7 @@ from logdir.errors import (
     ReadOnlyDiskError,
 )
 from logdir.formats.own.heartbeat_file import Heartbeat
+from logdir.formats.own.work_root_file import Belonging
 from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.batch.seen_starts import DELETE_DELAY_MS
@@ -89,6 +91,7 @@ class Session:
         leavers: Leavers,
         unreaped: Unreaped | None = None,
         released: dict[str, Problem] | None = None,
+        known: Belonging | None = None,
         is_first: bool = True,
     ) -> Session:
         """Open every log dir of the broker that can be opened.
@@ -100,6 +103,7 @@ class Session:
             unreaped: Workers of former sessions that have not ended: their log dirs are SUSPECT and left out; added to
                 when this session is closed.
             released: Log dirs that were let go, which are left out; added to later.
+            known: Cluster and node of the broker, as ``belongs`` of an earlier session; ``None``: not known yet.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
                 anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
@@ -118,7 +122,12 @@ class Session:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
-            ways = {"needs_all": False, "is_all_skippable": True, "is_start_block_allowed": True}
+            ways: Mapping[str, Any] = {
+                "needs_all": False,
+                "is_all_skippable": True,
+                "is_start_block_allowed": True,
+                "known": known,
+            }
             try:
                 left_out = LeftOut(_of_unreaped(unreaped) | released, unreaped)
                 broker = stack.enter_context(opened(request, changes=True, left_out=left_out, **ways))
@@ -155,6 +164,11 @@ class Session:
                 warnings=() if short is None else (short,),
                 _stack=stack,
             )
+
+    @property
+    def belongs(self) -> Belonging:
+        """The cluster and node of its log dirs."""
+        return self.broker.all_roots[0].belongs
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
         """Change nothing more on a log dir until the daemon is started again."""

@@ -42,6 +42,7 @@ from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
+from logdir.formats.own.work_root_file import Belonging
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.batch.use_cases import HANDOVER
 from logdir.worker.reaping import Unreaped
@@ -112,6 +113,8 @@ class Supervisor:
         self._quarantined: dict[str, Problem] = {}
         self._leavers = Leavers()
         self._unreaped = Unreaped()
+        self._belongs: Belonging | None = None
+        """Cluster and node of the log dirs as they were opened last: a disk of another broker is not taken for one."""
         self.released: dict[str, Problem] = {}
         """Log dirs that an operator has let go, until the configuration is read again."""
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
@@ -254,8 +257,10 @@ class Supervisor:
                 leavers=self._leavers,
                 unreaped=self._unreaped,
                 released=self.released,
+                known=self._belongs,
                 is_first=not self.started.done(),
             )
+            self._belongs = session.belongs
             self._note_opening()
             work = Work(session, self)
             work.begin()

@@ -79,7 +79,7 @@ CALLS: Final = frozenset(
                 "open_root",
                 "release_kafka_lock",
                 "require_kafka_lock",
-                "require_owner_lock",
+                "require_owned",
                 "take_kafka_lock",
                 "take_owner_lock",
             )

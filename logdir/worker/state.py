@@ -211,9 +211,16 @@ def take_owner_lock(opened: WorkerState) -> str:
     return opened.own().path
 
 
-def require_owner_lock(opened: WorkerState) -> None:
-    """Return if the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
+def require_owned(opened: WorkerState) -> None:
+    """Return if the owner lock is held, and all paths still lead to the open directories.
+
+    Raises:
+        LogDirReplacedError: the lock file was replaced, or a directory was mounted, unmounted or renamed.
+        LogDirError: as ``OwnerLock.take``, or as ``WorkRoot.require_same``.
+    """
     opened.own().require_held()
+    if opened.root is not None:
+        opened.root.require_same(opened.disk)
 
 
 def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:

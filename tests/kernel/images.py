@@ -197,6 +197,10 @@ class Mounted:
         flags = _MS_REMOUNT | _MS_NOATIME | (_MS_RDONLY if read_only else 0)
         _mount("none", str(self.path), self.kind, flags)
 
+    def abort(self) -> None:
+        """Turn it read-only while it is in use, as an error of the device does (ext4)."""
+        _mount("none", str(self.path), self.kind, _MS_REMOUNT | _MS_NOATIME, "abort")
+
     def sync(self) -> None:
         """Make all of it durable."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)

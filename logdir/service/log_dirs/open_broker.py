@@ -46,7 +46,7 @@ from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.look import EVERY_LIVE, Deep
 from logdir.worker.remote import gather
-from logdir.worker.state import require_owner_lock
+from logdir.worker.state import require_owned
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -176,13 +176,15 @@ class OpenBroker:
             raise _edited(str(self.request.server_properties), f"{', '.join(now.log_dirs)} of node {now.node_id}")
 
     def require_owned(self) -> None:
-        """Return if every owner lock is still ours: another process may own a recreated ``owner.lock``.
+        """Return if every owner lock is still ours, and every path still leads to the open directories.
+
+        Another process may own a recreated ``owner.lock``; another disk may have been mounted.
 
         Raises:
-            LogDirReplacedError: an owner lock was replaced.
+            LogDirReplacedError: an owner lock was replaced, or a directory was mounted, unmounted or renamed.
         """
         begun = {
-            log_dir: self.ports.port(log_dir).begin_opened(require_owner_lock)
+            log_dir: self.ports.port(log_dir).begin_opened(require_owned)
             for log_dir in self.owned
             if log_dir not in self.quarantined
         }
@@ -221,12 +223,10 @@ class OpenBroker:
         """
         self.require_unchanged()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
+            self.require_owned()
             for root in self.roots:
-                with self._map_os_errors(root.open_dir.log_dir):
-                    root.require_same(self.disk_of(root.open_dir.log_dir))
                 if root.open_dir.log_dir not in held.log_dirs and not self.ports.port(root.open_dir.log_dir).is_suspect:
                     self._close(root.open_dir.log_dir, unlocked(root.open_dir.log_dir))
-            self.require_owned()
             yield held
         self.refill()
 

@@ -17,6 +17,7 @@ from logdir.disk.record import heartbeat
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
+    ForeignLogDirError,
     LogDirError,
     LogDirOfflineError,
     LogDirSuspectError,
@@ -27,6 +28,7 @@ from logdir.errors import (
     UnsupportedVersionError,
 )
 from logdir.formats.own import staging_limit_file
+from logdir.formats.own.work_root_file import Belonging
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
@@ -50,6 +52,7 @@ def opened(
     needs_all: bool = True,
     is_all_skippable: bool = False,
     left_out: LeftOut | None = None,
+    known: Belonging | None = None,
 ) -> Iterator[OpenBroker]:
     """Open every log dir of a broker and its work root.
 
@@ -63,6 +66,7 @@ def opened(
         needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
         is_all_skippable: Whether a skipped log dir is left out whatever is wrong with it.
         left_out: Log dirs without a worker, which are SUSPECT; ``None``: there are none.
+        known: Cluster and node that every log dir must belong to; ``None``: those of the first that answers.
 
     Raises:
         ConfigError: the broker is invalid, or the path of a log dir is not UTF-8.
@@ -83,6 +87,7 @@ def opened(
             is_skip_of_use=is_skip_of_use,
             is_copy=is_copy,
             is_all_skippable=is_all_skippable,
+            known=known,
         )
 
 
@@ -96,6 +101,7 @@ def _opened(
     is_skip_of_use: bool,
     is_copy: bool,
     is_all_skippable: bool,
+    known: Belonging | None,
 ) -> Iterator[OpenBroker]:
     named = ports.named
     require_text(named)
@@ -133,7 +139,15 @@ def _opened(
                 raise
             missing.append(log_dir)
             continue
-        require_one_broker(named, roots[0].belongs if roots else None, root.belongs, log_dir)
+        try:
+            require_one_broker(named, known, root.belongs, log_dir)
+        except ForeignLogDirError:
+            if not (is_all_skippable and log_dir in without):
+                raise
+            root.close()
+            missing.append(log_dir)
+            continue
+        known = known or root.belongs
         roots.append(root)
     failed: dict[str, Problem] = {}
     owned: dict[str, str] = {}

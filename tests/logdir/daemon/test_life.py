@@ -8,11 +8,12 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logdir.service.report.json_form import to_json
-from tests.builders import TOPIC_ID
+from tests.builders import TOPIC_ID, log_dir
 from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
 from tests.tools.ctl import HOME, ctl, held, launch
 
@@ -107,6 +108,28 @@ def test_a_disk_that_loses_its_work_root_later_is_left_out_and_the_others_go_on(
         until("it is left out", lambda: one.status().log_dirs[1].state.value == "offline")
         one.delete(one.make())
         until("the other one captures", lambda: one.status().captured == 1)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("belongs", [{"node": 7}, {"cluster": "AkU3OEVBNTcwNTJENDM2Qk"}])
+def test_a25_the_disk_of_another_broker_is_left_out_and_the_others_go_on(
+    tmp_path: Path, number: int, belongs: dict[str, Any]
+) -> None:
+    with daemon(tmp_path, disks=3, more="sweep.interval.ms: 500\n") as one:
+        place = one.log_dirs[number]
+        for path in (place, Path(f"{place}.logdird")):
+            path.rename(path.with_name(f"was-{path.name}"))
+        log_dir(place, directory="AAAAAAAAAAAAAAAAAAAABQ", **belongs)
+        assert ctl("init", "--log-dirs", place, "--apply").status == 0
+        foreign = one.delete(one.make(disk=number))
+        until("it is left out", lambda: one.status().log_dirs[number].state.value == "offline")
+        problem = one.status().log_dirs[number].problem
+        assert problem is not None
+        assert (problem.slug, problem.path) == ("foreign", f"{place}/meta.properties")
+        one.delete(one.make("other", disk=2))
+        until("another one captures", lambda: one.status().captured == 1)
+        assert foreign.is_dir()
+        assert one.staged(number) == []
 
 
 def test_check_config_says_ok_or_everything_that_is_wrong(tmp_path: Path) -> None:

@@ -1,0 +1,159 @@
+"""A daemon one of whose disks fills up, turns read-only, is unmounted under it, or is another disk than before.
+
+The other disks go on, the disk at fault is named, nothing is written in its place, and it is taken back once it is well.
+
+Spec: design §2 laws 5, 6, §3.3; attacks A5, A10, A25, A26.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from logdir.daemon.state import LogDirState
+from tests.builders import log_dir, partition
+from tests.hung.rig import Broker
+from tests.hung.test_daemon import captured_on, daemon_of, delete, problem_of, state_of
+from tests.kernel.images import Images, Mounted
+from tests.logdir.daemon.rig import Process, until
+from tests.tools.ctl import ctl, tree
+from tools.cli.arguments import Exit
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+
+
+class One(NamedTuple):
+    """A daemon on three log dirs, the second on a file system of its own."""
+
+    broker: Broker
+    daemon: Process
+    disk: Mounted
+
+    @property
+    def sick(self) -> Path:
+        return self.broker.disks[1]
+
+    def the_others_capture(self) -> None:
+        one, two, three = self.broker.disks
+        for number in (0, 2):
+            delete(self.broker, number)
+        until("the others are captured", lambda: captured_on(self.daemon, one) and captured_on(self.daemon, three))
+        assert not captured_on(self.daemon, two)
+
+    def reload(self) -> None:
+        assert self.daemon.process is not None
+        self.daemon.process.send_signal(signal.SIGHUP)
+
+    def is_back(self) -> None:
+        self.reload()
+        until("the disk is taken back", lambda: state_of(self.daemon, self.sick) is LogDirState.ONLINE, 90)
+        delete(self.broker, 1)
+        until("it captures there, too", lambda: captured_on(self.daemon, self.sick))
+
+
+@contextmanager
+def running(images: Images, folder: Path) -> Iterator[One]:
+    disk = images.mount(images.make("ext4", 64), "ext4")
+    broker = Broker(folder, disk.path)
+    daemon = daemon_of(broker)
+    with daemon.running():
+        assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
+        yield One(broker, daemon, disk)
+        assert daemon.stop() == 0
+
+
+def lazily_unmounted(disk: Mounted) -> None:
+    """Take a disk that is in use out of its place, as ``umount -l`` does."""
+    subprocess.run(["umount", "-l", str(disk.path)], check=True)
+    disk.is_mounted = False
+
+
+def test_a10_a_disk_that_fills_up_keeps_nothing_and_the_others_do(images: Images, tmp_path: Path) -> None:
+    with running(images, tmp_path) as one:
+        filler = one.disk.path / "other"
+        with filler.open("wb", buffering=0) as file:
+            for size in (1 << 20, 1 << 12):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    continue
+        assert shutil.disk_usage(one.disk.path).free < 1 << 12
+        delete(one.broker, 1)
+        one.the_others_capture()
+
+        def is_undo_off() -> bool:
+            found = {disk.log_dir: disk for disk in one.daemon.status().log_dirs}[str(one.sick)]
+            assert found.state is LogDirState.ONLINE
+            return found.is_undo_off
+
+        until("its undo is off", is_undo_off)
+        filler.unlink()
+        until("it is captured", lambda: captured_on(one.daemon, one.sick))
+
+
+def test_a_disk_that_turns_read_only_is_named_and_the_others_go_on(images: Images, tmp_path: Path) -> None:
+    with running(images, tmp_path) as one:
+        delete(one.broker, 1)
+        until("it captures there", lambda: captured_on(one.daemon, one.sick))
+        one.disk.abort()
+        (late,) = one.sick.glob("keep-1")
+        before = tree(one.sick, Path(f"{one.sick}.logdird"))
+        said = ctl("staged", "hold", "pay", "--config", one.daemon.config, "--apply")
+        assert said.status == Exit.PROBLEMS, said
+        assert str(one.sick) in said.err
+        for number in (0, 2):
+            delete(one.broker, number)
+        first, _, third = one.broker.disks
+        until("the others are captured", lambda: captured_on(one.daemon, first) and captured_on(one.daemon, third))
+        # The next heartbeat, a minute after the last, cannot be written.
+        until("it is read-only", lambda: state_of(one.daemon, one.sick) is LogDirState.READ_ONLY, 90)
+        assert problem_of(one.daemon, one.sick).startswith("disk-read-only: ")
+        assert late.is_dir()
+        assert tree(one.sick, Path(f"{one.sick}.logdird")) == before
+
+
+def test_a26_a_disk_that_is_unmounted_under_the_daemon_gets_nothing_in_its_place(
+    images: Images, tmp_path: Path
+) -> None:
+    with running(images, tmp_path) as one:
+        lazily_unmounted(one.disk)
+        assert os.listdir(one.disk.path) == []
+        one.the_others_capture()
+        until("it is offline", lambda: state_of(one.daemon, one.sick) is LogDirState.OFFLINE)
+        assert problem_of(one.daemon, one.sick)
+        assert os.listdir(one.disk.path) == []
+        again = Mounted(one.disk.image, one.disk.path, "ext4")
+        try:
+            one.is_back()
+        finally:
+            one.daemon.stop(signal.SIGTERM)
+            again.unmount()
+
+
+def test_a25_another_disk_in_its_place_is_not_taken_for_it(images: Images, tmp_path: Path) -> None:
+    with running(images, tmp_path) as one:
+        lazily_unmounted(one.disk)
+        other = Mounted(images.make("ext4", 64), one.disk.path, "ext4")
+        try:
+            log_dir(one.sick, node=7, directory="AAAAAAAAAAAAAAAAAAAABQ")
+            partition(one.sick / "pay-1", segments={0: 100})
+            assert ctl("init", "--log-dirs", one.sick, "--apply").status == Exit.DONE
+            before = tree(other.path)
+            delete(one.broker, 1)
+            one.the_others_capture()
+            until("it is not used", lambda: state_of(one.daemon, one.sick) is LogDirState.OFFLINE)
+            assert problem_of(one.daemon, one.sick).startswith("foreign: ")
+            assert len(tree(other.path)) == len(before)
+            assert list(Path(f"{one.sick}.logdird/deleting").iterdir()) == []
+        finally:
+            one.daemon.stop(signal.SIGTERM)
+            other.unmount()

@@ -130,7 +130,7 @@ def delete(paths: list[Path]) -> None:
         path.rename(path.with_name(f"{path.name}.{_UNIQUE}-delete"))
 
 
-def measure(home: str, partitions: int, deleted: int, idle_s: int) -> str:
+def measure(home: str, partitions: int = PARTITIONS, deleted: int = DELETED, idle_s: int = IDLE_S) -> str:
     """Return the figures as a Markdown table."""
     rows: list[tuple[str, str, str, bool | None]] = []
 

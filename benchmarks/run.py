@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Sequence
 
-from benchmarks import fleet, inventory, locks, metadata, purge, relayout, stage, staged_ls
+from benchmarks import daemon, fleet, frozen, inventory, locks, metadata, purge, relayout, stage, staged_ls
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import HOME, ROUNDS, Row, show
@@ -63,6 +63,10 @@ def main() -> int:
         show([*inventory.measure(arguments.rounds), *help_text.measure(), *staged_ls.measure()]),
         "",
         show(_changes(arguments.dir, arguments.rounds)),
+        "",
+        daemon.measure(default_dir()),
+        "",
+        frozen.table(default_dir()),
     ]
     if arguments.metadata:
         parts += ["", metadata.measure(arguments.metadata, arguments.rounds)]

@@ -58,6 +58,21 @@ START_TIMEOUT_MS = 3 * 1000
 
 
 @dataclass(slots=True)
+class Kept:
+    """What is kept from one session to the next."""
+
+    leavers: Leavers = field(default_factory=Leavers)
+    quarantined: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs that failed since the daemon started, which may not be changed, and why."""
+    unreaped: Unreaped = field(default_factory=Unreaped)
+    """Workers that were killed and have not ended: their log dirs are SUSPECT and left out."""
+    released: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs that were let go by an operator, and how they are taken back."""
+    belongs: Belonging | None = None
+    """Cluster and node of the log dirs as they were opened last: a disk of another broker is none of them."""
+
+
+@dataclass(slots=True)
 class Session:
     """A broker that is open."""
 
@@ -66,12 +81,10 @@ class Session:
     failed: dict[str, Problem]
     """Log dirs that could not be opened, and why."""
     quarantined: dict[str, Problem]
-    """Log dirs that failed since the daemon started, and why; outlives the session."""
+    """As in ``Kept``, which these four are of."""
     leavers: Leavers
-    unreaped: Unreaped = field(default_factory=Unreaped)
-    """Workers that were killed and have not ended; outlives the session."""
-    released: dict[str, Problem] = field(default_factory=dict)
-    """Log dirs that were let go by an operator, and how they are taken back; outlives the session."""
+    unreaped: Unreaped
+    released: dict[str, Problem]
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     warnings: tuple[Problem, ...] = ()
@@ -83,27 +96,12 @@ class Session:
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
-    def open(
-        cls,
-        config: DaemonConfig,
-        *,
-        quarantined: dict[str, Problem],
-        leavers: Leavers,
-        unreaped: Unreaped | None = None,
-        released: dict[str, Problem] | None = None,
-        known: Belonging | None = None,
-        is_first: bool = True,
-    ) -> Session:
+    def open(cls, config: DaemonConfig, kept: Kept, *, is_first: bool = True) -> Session:
         """Open every log dir of the broker that can be opened.
 
         Args:
             config: The configuration.
-            quarantined: Log dirs that failed since the daemon started, which may not be changed; added to later.
-            leavers: What is known of directories that a broker is removing.
-            unreaped: Workers of former sessions that have not ended: their log dirs are SUSPECT and left out; added to
-                when this session is closed.
-            released: Log dirs that were let go, which are left out; added to later.
-            known: Cluster and node of the broker, as ``belongs`` of an earlier session; ``None``: not known yet.
+            kept: Of former sessions; added to now and later.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
                 anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
@@ -116,8 +114,7 @@ class Session:
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
         failed: dict[str, Problem] = {}
-        unreaped = Unreaped() if unreaped is None else unreaped
-        released = {} if released is None else released
+        unreaped, leavers = kept.unreaped, kept.leavers
         while True:
             request = config.broker_request(skipped=tuple(failed))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
@@ -126,10 +123,10 @@ class Session:
                 "needs_all": False,
                 "is_all_skippable": True,
                 "is_start_block_allowed": True,
-                "known": known,
+                "known": kept.belongs,
             }
             try:
-                left_out = LeftOut(_of_unreaped(unreaped) | released, unreaped)
+                left_out = LeftOut(_of_unreaped(unreaped) | kept.released, unreaped)
                 broker = stack.enter_context(opened(request, changes=True, left_out=left_out, **ways))
                 for root in broker.roots:
                     proof.require_owner(root)
@@ -147,28 +144,24 @@ class Session:
             for port in broker.ports.ports:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
-            broker.quarantined.update(quarantined)
+            broker.quarantined.update(kept.quarantined)
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
             leavers.mtimes.clear()
             leavers.names.clear()
+            kept.belongs = broker.all_roots[0].belongs
             return cls(
                 config=config,
                 broker=broker,
                 failed=failed,
-                quarantined=quarantined,
+                quarantined=kept.quarantined,
                 leavers=leavers,
                 unreaped=unreaped,
-                released=released,
+                released=kept.released,
                 warnings=() if short is None else (short,),
                 _stack=stack,
             )
-
-    @property
-    def belongs(self) -> Belonging:
-        """The cluster and node of its log dirs."""
-        return self.broker.all_roots[0].belongs
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
         """Change nothing more on a log dir until the daemon is started again."""

@@ -37,15 +37,12 @@ from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
 from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
-from logdir.daemon.session import Session
+from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
-from logdir.formats.own.work_root_file import Belonging
-from logdir.service.batch.auto_capture import Leavers
 from logdir.service.batch.use_cases import HANDOVER
-from logdir.worker.reaping import Unreaped
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -110,13 +107,7 @@ class Supervisor:
         self._is_purge_due = True
         self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
-        self._quarantined: dict[str, Problem] = {}
-        self._leavers = Leavers()
-        self._unreaped = Unreaped()
-        self._belongs: Belonging | None = None
-        """Cluster and node of the log dirs as they were opened last: a disk of another broker is not taken for one."""
-        self.released: dict[str, Problem] = {}
-        """Log dirs that an operator has let go, until the configuration is read again."""
+        self._kept = Kept()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
         """Ends the watches of these log dirs; the process sets it."""
         self._opened_ms = 0
@@ -251,16 +242,7 @@ class Supervisor:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
         session: Session | None = None
         try:
-            session = Session.open(
-                self.config,
-                quarantined=self._quarantined,
-                leavers=self._leavers,
-                unreaped=self._unreaped,
-                released=self.released,
-                known=self._belongs,
-                is_first=not self.started.done(),
-            )
-            self._belongs = session.belongs
+            session = Session.open(self.config, self._kept, is_first=not self.started.done())
             self._note_opening()
             work = Work(session, self)
             work.begin()
@@ -332,7 +314,7 @@ class Supervisor:
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
-                self.released.clear()  # The operator says that what was let go is back.
+                self._kept.released.clear()  # The operator says that what was let go is back.
                 return True
             if clock.monotonic_ms() - self._opened_ms >= self._wait_ms and work.is_worn():
                 LOG.warning("broker.reopened %s", self.config.server_properties)

@@ -1,6 +1,6 @@
 """A daemon one of whose disks fills up, turns read-only, is unmounted under it, or is another disk than before.
 
-The other disks go on, the disk at fault is named, nothing is written in its place, and it is taken back once it is well.
+The other disks go on, the disk at fault is named, nothing is written in its place, and it is taken back when well.
 
 Spec: design §2 laws 5, 6, §3.3; attacks A5, A10, A25, A26.
 """

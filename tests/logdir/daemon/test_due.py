@@ -14,11 +14,10 @@ from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
 from logdir.daemon.report.status import Counters
-from logdir.daemon.session import Session
+from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.work import Work
 from logdir.service import purge
-from logdir.service.batch.auto_capture import Leavers
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.purge import PurgePlanned, PurgeRequest
 from tests.logdir.daemon.rig import Daemon
@@ -59,7 +58,7 @@ class Alone:
 
 
 def opened(one: Daemon) -> Session:
-    return Session.open(parse(one.config.read_bytes(), str(one.config)), quarantined={}, leavers=Leavers())
+    return Session.open(parse(one.config.read_bytes(), str(one.config)), Kept())
 
 
 def test_a_timer_that_fires_a_moment_early_is_set_again_by_the_next_sweep(tmp_path: Path) -> None:

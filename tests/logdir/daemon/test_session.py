@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.config import parse
-from logdir.daemon.session import Session
+from logdir.daemon.session import Kept, Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.service.batch.auto_capture import Leavers, capture_new
+from logdir.service.batch.auto_capture import capture_new
 from logdir.service.report.result import ItemState
 from logdir.worker.port import LocalPort
 from logdir.worker.reaping import Unreaped, has_ended
@@ -21,7 +21,7 @@ from tests.logdir.daemon.rig import UNIQUE, Daemon, until
 
 
 def opened(one: Daemon) -> Session:
-    session = Session.open(parse(one.config.read_bytes(), str(one.config)), quarantined={}, leavers=Leavers())
+    session = Session.open(parse(one.config.read_bytes(), str(one.config)), Kept())
     session.list()
     return session
 
@@ -57,7 +57,7 @@ def test_a_quarantined_log_dir_stays_so_when_the_broker_is_opened_again(tmp_path
     fail_syncs_of(session, one.log_dirs[0])
     session.note_failed_syncs()
     session.close()
-    again = Session.open(session.config, quarantined=session.quarantined, leavers=session.leavers, is_first=False)
+    again = Session.open(session.config, Kept(session.leavers, session.quarantined), is_first=False)
     assert {state for state, _ in again.states().values()} == {LogDirState.QUARANTINED}
     again.close()
 
@@ -114,13 +114,8 @@ def test_a40_a_log_dir_whose_worker_has_not_ended_is_not_opened_again_until_it_h
     session.close()
 
     def again() -> Session:
-        return Session.open(
-            session.config,
-            quarantined=session.quarantined,
-            leavers=session.leavers,
-            unreaped=unreaped,
-            is_first=False,
-        )
+        kept = Kept(session.leavers, session.quarantined, unreaped)
+        return Session.open(session.config, kept, is_first=False)
 
     for _ in range(2):
         session = again()
@@ -151,7 +146,7 @@ def test_a40_two_disks_hang_and_the_one_whose_worker_has_ended_is_taken_back(tmp
     unreaped = Unreaped()
     unreaped.keep(ports)
     config = parse(one.config.read_bytes(), str(one.config))
-    session = Session.open(config, quarantined={}, leavers=Leavers(), unreaped=unreaped)
+    session = Session.open(config, Kept(unreaped=unreaped))
     assert not session.may_renew()
     ports[0].has_ended = True
     assert session.may_renew()
@@ -164,7 +159,7 @@ def test_a40_the_worker_that_is_killed_and_lives_on_is_kept_when_its_session_is_
     one = Daemon(tmp_path)
     unreaped = Unreaped()
     config = parse(one.config.read_bytes(), str(one.config))
-    session = Session.open(config, quarantined={}, leavers=Leavers(), unreaped=unreaped)
+    session = Session.open(config, Kept(unreaped=unreaped))
     port = session.broker.ports.port(str(one.log_dirs[1]))
     assert isinstance(port, RemotePort)
     with monkeypatch.context() as hangs:

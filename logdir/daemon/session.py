@@ -33,6 +33,7 @@ from logdir.errors import (
     LogDirOfflineError,
     LogDirSuspectError,
     NoPermissionError,
+    NotFormattedError,
     Problem,
     ReadOnlyDiskError,
 )
@@ -102,8 +103,8 @@ class Session:
         Args:
             config: The configuration.
             kept: Of former sessions; added to now and later.
-            is_first: Whether the daemon starts: then only a log dir that cannot be read or written is left out, and
-                anything else that is wrong ends the start. Later every log dir that has a fault is left out.
+            is_first: Whether the daemon starts: then only a log dir that cannot be read or written, or is empty, is
+                left out, and anything else that is wrong ends the start. Later every log dir that has a fault is left out.
 
         Raises:
             ConfigError: the broker's configuration is invalid.
@@ -316,7 +317,9 @@ def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:
     if isinstance(error, ConfigError | LockHeldError):
         return False
     if is_first:
-        return isinstance(error, LogDirOfflineError | ReadOnlyDiskError) and not isinstance(error, NoPermissionError)
+        # An empty directory may be the mount point of a disk that is not mounted.
+        left_out = LogDirOfflineError | ReadOnlyDiskError | NotFormattedError
+        return isinstance(error, left_out) and not isinstance(error, NoPermissionError)
     return True
 
 

@@ -49,20 +49,23 @@ def test_a16_a_topic_of_one_replica_is_led_through_its_adoption_in_80_columns(sh
     assert tree(short.folder) == before
     adopt = f"logdirctl staged adopt {OLD} --as pay"
     lines = printed(said)
-    assert [*lines[:12], *lines[-6:]] == [
-        "1. Start broker 1: systemctl start kafka",
-        "2. Stop the clients of pay, then create it again, with its 1 partition:",
+    assert [*lines[:15], *lines[-6:]] == [
+        "1. Keep what is staged here beyond its deadline:",
+        f"     logdirctl staged hold {OLD} \\",
+        "       --server-properties server.properties --apply",
+        "2. Start broker 1: systemctl start kafka",
+        "3. Stop the clients of pay, then create it again, with its 1 partition:",
         "     kafka-topics.sh --bootstrap-server h1:9092 --create --topic pay \\",
         "       --replica-assignment 1 --config retention.ms=-1 \\",
         "       --config retention.bytes=-1",
-        "3. Once it has made its replicas, stop broker 1: systemctl stop kafka",
-        "4. Look at the plan:",
+        "4. Once it has made its replicas, stop broker 1: systemctl stop kafka",
+        "5. Look at the plan:",
         f"     {adopt} \\",
         "       --server-properties server.properties",
         "   Adopt:",
         f"     {adopt} \\",
         "       --server-properties server.properties --apply",
-        "5. Start broker 1: systemctl start kafka",
+        "6. Start broker 1: systemctl start kafka",
         "   This must print the log ends pay:0:100:",
         "     kafka-get-offsets.sh --bootstrap-server h1:9092 --topic pay",
         "   This must print the log starts pay:0:0:",
@@ -70,7 +73,7 @@ def test_a16_a_topic_of_one_replica_is_led_through_its_adoption_in_80_columns(sh
         "   Then set retention.ms and retention.bytes, which are -1 now, as they were.",
     ]
     place = f"987 B: {short.staged()} -> {short.disks[0]}/pay-0"
-    assert " ".join(" ".join(lines[12:-6]).split()) == place  # broken only where a path is longer than a line
+    assert " ".join(" ".join(lines[15:-6]).split()) == place  # broken only where a path is longer than a line
     assert said.out.splitlines()[-1] == "next: logdirctl staged ls --server-properties server.properties"
 
 
@@ -78,10 +81,10 @@ def test_the_guide_is_data_too_planned_and_applied(short: AdoptRig) -> None:
     status, plan = ctl_json("staged", "restore", "pay", *short.named)
     assert (status, set(plan)) == (Exit.REFUSED, {"applied", "items", "guide"})
     assert {frozenset(one) for one in plan["guide"]} == {frozenset({"step", "text", "command"})}
-    assert [one["step"] for one in plan["guide"]] == [1, 2, 3, 4, 4, 4, 5, 5, 5, 5]
+    assert [one["step"] for one in plan["guide"]] == [1, 2, 3, 4, 5, 5, 5, 6, 6, 6, 6]
     words = f"--server-properties {short.named[1]}"
     typed = [one["command"] for one in plan["guide"] if one["command"] is not None]
-    assert typed[3:5] == [f"logdirctl staged adopt {OLD} --as pay {words}{more}" for more in ("", " --apply")]
+    assert typed[4:6] == [f"logdirctl staged adopt {OLD} --as pay {words}{more}" for more in ("", " --apply")]
     (place,) = [one["text"] for one in plan["guide"] if " -> " in one["text"]]
     assert place == f"987 B: {short.staged()} -> {short.disks[0]}/pay-0"
     status, done = ctl_json("staged", "restore", "pay", *short.named, "--apply")
@@ -93,7 +96,7 @@ def test_the_guide_is_data_too_planned_and_applied(short: AdoptRig) -> None:
 def test_its_commands_adopt_once_the_topic_is_there_again(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path, partitions=2)
     _, plan = ctl_json("staged", "restore", "pay-1", *rig.named)
-    assert f"It is there again (id {NEW}): what it holds is replaced." in plan["guide"][1]["text"]
+    assert f"It is there again (id {NEW}): what it holds is replaced." in plan["guide"][2]["text"]
     for one in plan["guide"]:
         if (one["command"] or "").startswith("logdirctl "):
             said = ctl(*shlex.split(one["command"])[1:])

@@ -100,6 +100,7 @@ class _Guide:
         if not self._outlook.adopted:
             self._refuse()
         else:
+            self._hold()
             self._create()
             self._stop()
             self._list()
@@ -142,6 +143,14 @@ class _Guide:
             return f"--bootstrap-server {_NO_ADDRESS}"
         _, host, port, _ = endpoints[0]
         return f"--bootstrap-server {f'[{host}]' if ':' in host else host}:{port}"
+
+    def _hold(self) -> None:
+        """Begin with a hold where a deadline may pass before the end."""
+        if all(item.marker is not None and item.marker.delay_ms is None for item in self._outlook.adopted):
+            return
+        where = "here" if len(self._brokers) == 1 else "on each of its brokers"
+        words = f"{self._selector} {self._words.broker}{self._words.choice} --apply"
+        self._begin(f"Keep what is staged {where} beyond its deadline:", f"logdirctl staged hold {words}")
 
     def _create(self) -> None:
         if self._words.is_running is False:

@@ -169,6 +169,19 @@ def test_a_disk_that_is_gone_does_not_keep_the_others_from_being_served(tmp_path
         assert any(problem.path == str(one.log_dirs[1]) for problem in one.status().waiting)
 
 
+def test_the_empty_mount_point_of_a_disk_does_not_keep_the_others_from_being_served(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        one.log_dirs[1].rename(tmp_path / "away")
+        one.log_dirs[1].mkdir()
+        one.start()
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        states = {Path(disk.log_dir).name: disk.state.value for disk in one.status().log_dirs}
+        assert states == {"d1": "online", "d2": "offline"}
+        assert [problem.slug for problem in one.status().waiting] == ["not-formatted"]
+        assert list(one.log_dirs[1].iterdir()) == []
+
+
 def test_replicas_of_a_disk_that_fails_are_told_in_the_shape_of_kip_631(tmp_path: Path) -> None:
     with daemon(tmp_path, is_started=False, more="sweep.interval.ms: 500\n") as one:
         one.make(disk=1)

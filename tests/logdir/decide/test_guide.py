@@ -28,7 +28,8 @@ LATER = TopicId.parse("7f0t7kV0TYqv8m3Jbq4pkA")
 
 def item(partition: int = 0, *, log_start: int | None = None, **changed: Any) -> StagedReplica:
     path = f"orders-{partition}.{'0' * 32}-delete"
-    marker = replace(CAPTURED, partition=partition, path=path, checkpoints=Checkpoints(log_start=log_start))
+    points = Checkpoints(log_start=log_start)
+    marker = replace(CAPTURED, partition=partition, path=path, checkpoints=points, delay_ms=None)
     return staged_replicas(marker, **{"log_bytes": 1536, "first_offset": 40, **changed})
 
 
@@ -66,6 +67,19 @@ def commands(steps: Sequence[GuideStep]) -> list[tuple[int, str]]:
 
 def text(steps: Sequence[GuideStep]) -> str:
     return "\n".join(f"{one.step}. {one.text}" for one in steps)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "where"), [((1,), "here"), ((1, 2, 3), "on each of its brokers")], ids=["one broker", "three brokers"]
+)
+def test_what_has_a_deadline_is_held_before_anything_else(replicas: tuple[int, ...], where: str) -> None:
+    one = item()
+    assert one.marker is not None
+    due = replace(one, marker=replace(one.marker, delay_ms=14_400_000))
+    first, second, *_ = guide(due, item(1), cluster=known(was(replicas, replicas)))
+    assert (first.step, second.step) == (1, 2)
+    assert first.text == f"Keep what is staged {where} beyond its deadline:"
+    assert first.command == f"logdirctl staged hold {ID} {BROKER} --apply"
 
 
 def test_a16_one_partition_of_one_replica_is_led_through_in_its_order() -> None:

@@ -104,7 +104,7 @@ class Session:
             config: The configuration.
             kept: Of former sessions; added to now and later.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written, or is empty, is
-                left out, and anything else that is wrong ends the start. Later every log dir that has a fault is left out.
+                left out, and anything else that is wrong ends the start. Later whatever has a fault is left out.
 
         Raises:
             ConfigError: the broker's configuration is invalid.

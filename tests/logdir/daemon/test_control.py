@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import socket
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +18,10 @@ import pytest
 from tests.logdir.daemon.rig import Daemon, ask, daemon
 from tests.proof.claims import DAMAGED_REQUESTS
 from tests.proof.plugin import Recorder
+from tests.tools.ctl import HOME
 
 SEED = 516
+_NOBODY = 65534
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +136,42 @@ def test_a_hundred_clients_that_send_a_byte_now_and_then_hold_up_nobody(one: Dae
     finally:
         for connection in slow:
             connection.close()
+
+
+_AS_ANOTHER = """
+import sys
+from tests.logdir.daemon.rig import ask
+sys.stdout.buffer.write(ask(sys.argv[1], sys.stdin.buffer.read()))
+"""
+
+
+def ask_as(user: int, path: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
+    """Ask as another user who is of the socket's group."""
+    command = ["setpriv", f"--reuid={user}", f"--regid={os.getegid()}", "--clear-groups", sys.executable]
+    environ = {**os.environ, "PYTHONPATH": str(HOME), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [*command, "-c", _AS_ANOTHER, path], input=data, cwd="/", env=environ, capture_output=True, check=False
+    )
+
+
+@pytest.mark.root
+def test_a_user_without_the_right_reads_the_status_and_changes_nothing() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: asks as another user")
+    with tempfile.TemporaryDirectory(prefix="logdird-") as name, daemon(Path(name)) as fresh:
+        os.chmod(name, 0o755)
+        live = fresh.make()
+        if b"Permission denied" in (seen := ask_as(_NOBODY, fresh.socket, b"")).stderr:
+            pytest.skip(f"needs an installation that every user may read: {seen.stderr.decode().splitlines()[-1]}")
+        status, value = answer(ask_as(_NOBODY, fresh.socket, b"GET /v1/status HTTP/1.1\r\n\r\n").stdout)
+        assert (status, value["exit"]) == (200, 0)
+        stage = b'{"apply": true, "request": {"selector": "pay", "is_even_if_unknown": true}}'
+        for path, body in (("staged-hold", HOLD), ("stage", stage), ("disk-release", b"{}")):
+            status, value = answer(ask_as(_NOBODY, fresh.socket, post(f"/v1/use-cases/{path}", body)).stdout)
+            assert (status, [one["slug"] for one in value["problems"]]) == (403, ["no-permission"])  # type: ignore[attr-defined]
+        assert live.is_dir()
+        assert fresh.staged() == []
+        assert "request" not in {event["event"] for event in fresh.events()}
 
 
 def test_the_socket_is_for_owner_and_group_alone(tmp_path: Path) -> None:

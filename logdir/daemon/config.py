@@ -82,7 +82,8 @@ class DaemonConfig:
     @property
     def named(self) -> dict[str, str | None]:
         """The part of a ``BrokerRequest`` that a command takes from here."""
-        return {"server_properties": self.server_properties, "client_properties": self.client_properties}
+        named = {"server_properties": self.server_properties, "client_properties": self.client_properties}
+        return {**named, "daemon_config": os.path.abspath(self.file)}
 
     def broker_request(self, *, skipped: tuple[str, ...] = (), accepted_stale: tuple[str, ...] = ()) -> BrokerRequest:
         """Return the request for this broker.
@@ -92,12 +93,11 @@ class DaemonConfig:
             accepted_stale: Stale disks that an operator has accepted.
         """
         return BrokerRequest(
-            server_properties=self.server_properties,
+            **self.named,
             skipped=skipped,
             accepted_stale=accepted_stale,
             disk_timeout_ms=self.disk_timeout_ms,
             least_free_percent=self.least_free_percent,
-            client_properties=self.client_properties,
         )
 
 

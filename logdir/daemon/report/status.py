@@ -170,9 +170,18 @@ def log_dir_status(
 def event_status(event: Mapping[str, object]) -> EventStatus:
     """Return an event of the history as a line of the status."""
     rest = {key: value for key, value in event.items() if key not in ("at_ms", "event")}
-    detail = " ".join(f"{key}={value}" for key, value in sorted(rest.items()))
+    detail = " ".join(_worded(key, value) for key, value in sorted(rest.items()))
     at_ms = event["at_ms"]
     return EventStatus(at_ms=at_ms if isinstance(at_ms, int) else 0, event=str(event["event"]), detail=detail)
+
+
+def _worded(key: str, value: object) -> str:
+    """Return a part of an event; an instant is written for people."""
+    return (
+        f"{key.removesuffix('_ms')}={utc(value)}"
+        if key.endswith("_ms") and isinstance(value, int)
+        else f"{key}={value}"
+    )
 
 
 def waiting_of(session: Session, log_dirs: Sequence[LogDirStatus]) -> tuple[Problem, ...]:

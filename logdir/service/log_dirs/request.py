@@ -34,6 +34,8 @@ class BrokerRequest:
     """``staged.min.free``: a disk with less free space is nearly full; ``None``: the default."""
     client_properties: str | None = None
     """The client properties file of the daemon's configuration, by which the quorum is asked; ``None``: it is not."""
+    daemon_config: str | None = None
+    """Path of the daemon's configuration, if that names the broker: commands that are proposed name it, too."""
     source: str | None = None
     """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
 

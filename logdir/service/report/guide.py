@@ -69,7 +69,9 @@ def _words(broker: OpenBroker, source: SourceRequest, selection: Selection, clus
     choice = "" if selection.disk is None else f" --disk {quoted(selection.disk)}"
     choice += "".join(f" --name {quoted(name)}" for name in selection.names)
     request = broker.request
-    if request.server_properties is not None:
+    if request.daemon_config is not None:
+        named = f"--config {quoted(request.daemon_config)}"
+    elif request.server_properties is not None:
         named = f"--server-properties {quoted(request.server_properties)}"
     else:
         named = f"--log-dirs {quoted(','.join(broker.named.log_dirs))}"

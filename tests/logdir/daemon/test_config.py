@@ -95,6 +95,7 @@ purge.bytes.per.second: 0
         server_properties="/etc/logdird/kafka/server.properties",
         skipped=("/d1",),
         client_properties="/etc/logdird/client.properties",
+        daemon_config="/etc/logdird/b1.yaml",
         disk_timeout_ms=3000,
         least_free_percent=5,
     )

@@ -159,7 +159,7 @@ def test_a_user_without_the_right_reads_the_status_and_changes_nothing() -> None
     if os.geteuid() != 0:
         pytest.skip("needs root: asks as another user")
     with tempfile.TemporaryDirectory(prefix="logdird-") as name, daemon(Path(name)) as fresh:
-        os.chmod(name, 0o755)
+        Path(name).chmod(0o755)
         live = fresh.make()
         if b"Permission denied" in (seen := ask_as(_NOBODY, fresh.socket, b"")).stderr:
             pytest.skip(f"needs an installation that every user may read: {seen.stderr.decode().splitlines()[-1]}")

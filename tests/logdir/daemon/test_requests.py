@@ -103,6 +103,15 @@ def test_an_option_about_opening_log_dirs_is_refused_by_name(tmp_path: Path, opt
         assert "stop logdird first" in said.err
 
 
+def test_the_commands_of_the_guide_are_for_the_daemon_as_the_request_was(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        captured(one)
+        said = ctl("staged", "restore", "pay", "--config", one.config)
+        text = " ".join(said.out.replace("\\\n", "").split())
+        assert f"logdirctl staged hold {TOPIC_ID} --config {one.config} --apply" in text
+        assert "--server-properties" not in text
+
+
 def test_without_a_daemon_the_command_does_it_itself(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         captured(one)
@@ -117,6 +126,7 @@ def test_status_shows_the_daemon(tmp_path: Path) -> None:
         assert said.status == Exit.DONE, said
         assert "b1: RUNNING since " in said.out
         assert "captured 1, missed 0, purged 0; 0 requests wait" in said.out
+        assert re.search(r"path=pay-0\.[0-9a-f]{32}-delete undo_until=\d{4}-\d\d-\d\dT[\d:]+Z$", said.out, re.MULTILINE)
         value = json.loads(ctl("status", "--socket", one.socket, "--json").out)["result"]
         assert (value["state"], value["state_number"], value["node_id"]) == ("RUNNING", 3, 1)
         assert [disk["state"] for disk in value["items"]] == ["online", "online"]

@@ -146,6 +146,8 @@ class Session:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
             broker.quarantined.update(kept.quarantined)
+            # Whoever asks for something is told on which log dirs it was not done.
+            broker.notes.extend(problem for problem in failed.values() if problem not in broker.notes)
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms

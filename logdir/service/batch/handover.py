@@ -96,11 +96,10 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
 def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
     """Refuse while a log dir is lacking: its partitions would come back empty elsewhere (law 5)."""
     skipped = require_log_dirs("--skip-log-dir", asked.skipped, broker.named)
-    notes = {note.path: note for note in broker.notes}
     for log_dir in broker.named.log_dirs:
         is_lacking = log_dir in broker.missing or log_dir in broker.ports.suspect
         if is_lacking and log_dir not in skipped:
-            why = notes.get(log_dir)
+            why = next((note for note in broker.notes if f"{note.path}/".startswith(f"{log_dir}/")), None)
             found = "no answer" if why is None else f"{why.found} ({why.slug})"
             raise lacking_error(log_dir, found, "repair it")
 

@@ -108,6 +108,12 @@ def test_a_disk_that_loses_its_work_root_later_is_left_out_and_the_others_go_on(
         until("it is left out", lambda: one.status().log_dirs[1].state.value == "offline")
         one.delete(one.make())
         until("the other one captures", lambda: one.status().captured == 1)
+        said = ctl("staged", "hold", "pay", "--config", one.config, "--apply")
+        assert (said.status, said.out.count("done")) == (1, 1), said
+        assert f"no-work-root: {one.log_dirs[1]}: " in said.err
+        handed = ctl("handover", "--config", one.config)
+        assert handed.status == 4
+        assert "found no work root (no-work-root)" in handed.err
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -126,6 +132,8 @@ def test_a25_the_disk_of_another_broker_is_left_out_and_the_others_go_on(
         problem = one.status().log_dirs[number].problem
         assert problem is not None
         assert (problem.slug, problem.path) == ("foreign", f"{place}/meta.properties")
+        handed = ctl("handover", "--config", one.config)
+        assert (handed.status, "(foreign)" in handed.err) == (4, True), handed
         one.delete(one.make("other", disk=2))
         until("another one captures", lambda: one.status().captured == 1)
         assert foreign.is_dir()

@@ -13,10 +13,9 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from logdir import clock
 from logdir.clock import Instant
@@ -25,6 +24,7 @@ from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat, start_block
 from logdir.disk.record.start_block import StartBlockState
+from logdir.disk.root.work_root import path_of
 from logdir.errors import (
     ConfigError,
     DiskFullError,
@@ -38,8 +38,10 @@ from logdir.errors import (
     ReadOnlyDiskError,
 )
 from logdir.formats.own.heartbeat_file import Heartbeat
-from logdir.formats.own.work_root_file import Belonging
+from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 from logdir.observe.facts import LogDirFacts
+from logdir.observe.mounts import identity_at
+from logdir.refusal_slug import Why
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.batch.seen_starts import DELETE_DELAY_MS
 from logdir.service.log_dirs import proof
@@ -51,9 +53,12 @@ from logdir.service.log_dirs.quarantine import keep_in_mind
 from logdir.worker.look import NOTHING
 from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
+from logdir.worker.start import run_apart
 
 BEAT_MS = 60 * 1000
 """Time between two heartbeats."""
+_GLANCE_MS = 1000
+"""How long a log dir that failed may take to show what it is now."""
 START_TIMEOUT_MS = 3 * 1000
 """How long a log dir may give no sign of life while the daemon starts: the others wait for it only then."""
 
@@ -70,7 +75,7 @@ class Kept:
     released: dict[str, Problem] = field(default_factory=dict)
     """Log dirs that were let go by an operator, and how they are taken back."""
     belongs: Belonging | None = None
-    """Cluster and node of the log dirs as they were opened last: a disk of another broker is none of them."""
+    """Cluster and node of the log dirs as they were opened last; a disk of another broker is left out."""
 
 
 @dataclass(slots=True)
@@ -82,7 +87,7 @@ class Session:
     failed: dict[str, Problem]
     """Log dirs that could not be opened, and why."""
     quarantined: dict[str, Problem]
-    """As in ``Kept``, which these four are of."""
+    """The same objects as in ``Kept``, these four."""
     leavers: Leavers
     unreaped: Unreaped
     released: dict[str, Problem]
@@ -92,6 +97,12 @@ class Session:
     """What the status says beside what is wrong; it fails no request."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
     """The heartbeats that were written last; ``None``: there is none to advance."""
+    is_another_there: bool = False
+    """Whether something was mounted or unmounted where a log dir failed: the broker should be opened again."""
+    _failed_at: dict[str, tuple[int, int] | None] = field(default_factory=dict)
+    """Device and inode of log dirs that failed, a minute ago; ``None``: it could not be read."""
+    _silent: set[str] = field(default_factory=set)
+    """Log dirs that failed and did not answer then."""
     _beaten_ms: int | None = None
     """``CLOCK_BOOTTIME`` of the last ``beat_when_due`` that wrote one."""
     _stack: ExitStack = field(default_factory=ExitStack)
@@ -103,8 +114,8 @@ class Session:
         Args:
             config: The configuration.
             kept: Of former sessions; added to now and later.
-            is_first: Whether the daemon starts: then only a log dir that cannot be read or written, or is empty, is
-                left out, and anything else that is wrong ends the start. Later whatever has a fault is left out.
+            is_first: Whether the daemon starts: then only a log dir that cannot be read or written, or is not
+                formatted, is left out, and anything else that is wrong ends the start. Later whatever has a fault is.
 
         Raises:
             ConfigError: the broker's configuration is invalid.
@@ -115,20 +126,26 @@ class Session:
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
         failed: dict[str, Problem] = {}
+        skipped: set[str] = set()
+        first: LogDirError | None = None
         unreaped, leavers = kept.unreaped, kept.leavers
         while True:
-            request = config.broker_request(skipped=tuple(failed))
+            request = config.broker_request(skipped=tuple(skipped))
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
-            ways: Mapping[str, Any] = {
-                "needs_all": False,
-                "is_all_skippable": True,
-                "is_start_block_allowed": True,
-                "known": kept.belongs,
-            }
+            without = {log_dir: problem for log_dir, problem in failed.items() if log_dir not in skipped}
+            left_out = LeftOut(_of_unreaped(unreaped) | without | kept.released, unreaped)
             try:
-                left_out = LeftOut(_of_unreaped(unreaped) | kept.released, unreaped)
-                broker = stack.enter_context(opened(request, changes=True, left_out=left_out, **ways))
+                broker = stack.enter_context(
+                    opened(
+                        request,
+                        changes=True,
+                        needs_all=False,
+                        is_start_block_allowed=True,
+                        left_out=left_out,
+                        known=kept.belongs,
+                    )
+                )
                 for root in broker.roots:
                     proof.require_owner(root)
                 _prove(broker, failed, is_first=is_first)
@@ -136,8 +153,13 @@ class Session:
                 stack.close()
                 log_dir = _log_dir_of(error, request.config().log_dirs, failed)
                 if log_dir is None or not _is_its_own(error, is_first=is_first):
+                    if first is not None and error.slug == Why.NO_LOG_DIR_ANSWERS.value:
+                        raise first from error  # What was wrong says more than that nothing is left.
                     raise
-                failed[log_dir] = error.problem()
+                first = first or error
+                failed[log_dir] = _before_advice(error).problem()
+                if isinstance(error, LogDirOfflineError | ReadOnlyDiskError):
+                    skipped.add(log_dir)  # It is looked at as far as it can be.
                 continue
             except BaseException:
                 stack.close()
@@ -146,8 +168,8 @@ class Session:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
             broker.quarantined.update(kept.quarantined)
-            # Whoever asks for something is told on which log dirs it was not done.
-            broker.notes.extend(problem for problem in failed.values() if problem not in broker.notes)
+            named = {(note.slug, note.path) for note in broker.notes}
+            broker.notes.extend(one for one in failed.values() if (one.slug, one.path) not in named)
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
@@ -183,7 +205,8 @@ class Session:
         if log_dir not in self.released:
             self.released[log_dir] = problem
             self.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
-            self.broker.notes[:] = [note for note in self.broker.notes if note.path != log_dir]
+            self.failed.pop(log_dir, None)
+            self.broker.notes[:] = [note for note in self.broker.notes if not _is_of(note.path, log_dir)]
             self.list()
 
     def beat(self, now: Instant) -> None:
@@ -208,11 +231,23 @@ class Session:
         self.note_failed_syncs()
 
     def beat_when_due(self) -> None:
-        """Advance the heartbeats, a minute after the last time."""
+        """Advance the heartbeats, and look after log dirs that failed, a minute after the last time."""
         now_ms = clock.boottime_ms()
         if self._beaten_ms is None or now_ms - self._beaten_ms >= BEAT_MS:
             self.beat(read_instant())
+            self.is_another_there = self._is_another_there() or self.is_another_there
             self._beaten_ms = now_ms
+
+    def _is_another_there(self) -> bool:
+        """Whether the path of a log dir that failed leads to another directory than a minute ago."""
+        before, self._failed_at = self._failed_at, {}
+        for log_dir in self.failed:
+            if log_dir not in self._silent:
+                try:
+                    self._failed_at[log_dir] = run_apart(log_dir, _GLANCE_MS, identity_at, log_dir)
+                except LogDirSuspectError:
+                    self._silent.add(log_dir)  # Each further process might stay with it.
+        return any(before.get(log_dir, now) != now for log_dir, now in self._failed_at.items())
 
     def keep_notes(self, before: Sequence[Problem]) -> None:
         """Forget what a request noted, but for what is so beside it: log dirs that have stopped answering.
@@ -259,33 +294,37 @@ class Session:
         for log_dir in self.broker.named.log_dirs:
             if log_dir in self.released:
                 found[log_dir] = LogDirState.OFFLINE, self.released[log_dir]
+            elif log_dir in self.failed and log_dir not in self.broker.quarantined:
+                found[log_dir] = LogDirState.OFFLINE, self.failed[log_dir]
             elif log_dir in self.broker.ports.suspect:
                 found[log_dir] = LogDirState.SUSPECT, notes.get(log_dir) or problems.get(log_dir)
             elif log_dir in self.broker.quarantined:
                 problem = self.broker.quarantined[log_dir]
                 read_only = problem.slug == ReadOnlyDiskError.code
                 found[log_dir] = LogDirState.READ_ONLY if read_only else LogDirState.QUARANTINED, problem
-            elif log_dir in self.failed or log_dir in problems or log_dir in self.broker.missing:
-                found[log_dir] = LogDirState.OFFLINE, self.failed.get(log_dir) or problems.get(log_dir)
+            elif log_dir in problems or log_dir in self.broker.missing:
+                found[log_dir] = LogDirState.OFFLINE, problems.get(log_dir)
             else:
                 found[log_dir] = LogDirState.ONLINE, None
         return found
 
     def may_renew(self) -> bool:
         """Whether a SUSPECT log dir might be taken back: no worker of it is left, of this or a former session."""
-        suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in self.released]
+        known = self.released.keys() | self.failed.keys()
+        suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in known]
         self.unreaped.keep(suspect)
         return bool({port.log_dir for port in suspect} - self.unreaped.pids().keys())
 
     def require_same(self) -> None:
-        """Return if configuration and owner locks are as the session began.
+        """Return if configuration, owner locks and mounts are as the session began.
 
         Raises:
             RefusedError: the broker's configuration changed.
-            LogDirReplacedError: a work root was replaced.
+            LogDirReplacedError: an owner lock was replaced, or a directory was mounted, unmounted or renamed.
         """
         self.broker.require_unchanged()
         self.broker.require_owned()
+        self.broker.require_in_place()
 
 
 def _of_unreaped(unreaped: Unreaped) -> dict[str, Problem]:
@@ -319,15 +358,25 @@ def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:
     if isinstance(error, ConfigError | LockHeldError):
         return False
     if is_first:
-        # An empty directory may be the mount point of a disk that is not mounted.
+        # What is not formatted may be the mount point of a disk that is not mounted.
         left_out = LogDirOfflineError | ReadOnlyDiskError | NotFormattedError
         return isinstance(error, left_out) and not isinstance(error, NoPermissionError)
     return True
 
 
+def _before_advice(error: LogDirError) -> LogDirError:
+    """Return an error without the advice to add ``--skip-log-dir``, which a daemon does not take."""
+    return error.__cause__ if isinstance(error.__cause__, LogDirError) else error
+
+
+def _is_of(path: str, log_dir: str) -> bool:
+    """Whether a path lies in a log dir or its work root."""
+    return any(f"{path}/".startswith(f"{top}/") for top in (log_dir, path_of(WorkRootKind.BESIDE, log_dir)))
+
+
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:
     """Return the log dir that an error is about, unless it is known already."""
     for log_dir in log_dirs:
-        if log_dir not in known and (error.path == log_dir or error.path.startswith((f"{log_dir}/", f"{log_dir}."))):
+        if log_dir not in known and _is_of(error.path, log_dir):
             return log_dir
     return None

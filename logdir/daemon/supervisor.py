@@ -156,6 +156,8 @@ class Supervisor:
             problem = Problem("config-error", config.file, "the same as at the start", found, "restart logdird")
             raise ConfigError((problem,))
         with self._lock:
+            if config.server_properties != self.config.server_properties:
+                self._kept.belongs = None  # It may be another broker.
             self.config, self.reload_problems, self._is_reload_due = config, (), True
             self._lock.notify_all()
         self.history.add("reloaded", file=config.file)

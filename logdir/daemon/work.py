@@ -340,8 +340,8 @@ class Work:
         return ran, ()
 
     def is_worn(self) -> bool:
-        """Whether the broker should be opened again: a log dir that was SUSPECT may answer now."""
-        return self.is_reopening or self.session.may_renew()
+        """Whether the broker should be opened again: a log dir that was SUSPECT or had failed may be well now."""
+        return self.is_reopening or self.session.is_another_there or self.session.may_renew()
 
     def status(self) -> StatusResult:
         """Return the status of the log dirs and what was done; state, queue and events are the supervisor's."""

@@ -78,8 +78,9 @@ CALLS: Final = frozenset(
                 "failed_syncs",
                 "open_root",
                 "release_kafka_lock",
+                "require_in_place",
                 "require_kafka_lock",
-                "require_owned",
+                "require_owner_lock",
                 "take_kafka_lock",
                 "take_owner_lock",
             )

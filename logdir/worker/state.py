@@ -211,14 +211,13 @@ def take_owner_lock(opened: WorkerState) -> str:
     return opened.own().path
 
 
-def require_owned(opened: WorkerState) -> None:
-    """Return if the owner lock is held, and all paths still lead to the open directories.
-
-    Raises:
-        LogDirReplacedError: the lock file was replaced, or a directory was mounted, unmounted or renamed.
-        LogDirError: as ``OwnerLock.take``, or as ``WorkRoot.require_same``.
-    """
+def require_owner_lock(opened: WorkerState) -> None:
+    """Return if the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.own().require_held()
+
+
+def require_in_place(opened: WorkerState) -> None:
+    """Return if all paths still lead to the open directories. Raises as ``WorkRoot.require_same``."""
     if opened.root is not None:
         opened.root.require_same(opened.disk)
 

@@ -50,7 +50,7 @@ def test_a16_a_topic_of_one_replica_is_led_through_its_adoption_in_80_columns(sh
     adopt = f"logdirctl staged adopt {OLD} --as pay"
     lines = printed(said)
     assert [*lines[:15], *lines[-6:]] == [
-        "1. Keep what is staged here beyond its deadline:",
+        "1. Hold the staged replicas, so that none is purged meanwhile:",
         f"     logdirctl staged hold {OLD} \\",
         "       --server-properties server.properties --apply",
         "2. Start broker 1: systemctl start kafka",

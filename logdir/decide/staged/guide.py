@@ -17,6 +17,7 @@ from typing import Final
 
 from logdir.decide.refusal import Refusal
 from logdir.decide.staged.adoption import Gone, Outlook, name_of, outlook_of, topic_key, topic_selector_of
+from logdir.formats.own.inventory import Kind
 from logdir.names import DirForm, name_for
 from logdir.observe.facts import LogDirFacts, StagedReplica
 from logdir.text import quoted, size
@@ -97,10 +98,10 @@ class _Guide:
 
     def lines(self) -> tuple[GuideStep, ...]:
         """Return all lines."""
+        self._hold()
         if not self._outlook.adopted:
             self._refuse()
         else:
-            self._hold()
             self._create()
             self._stop()
             self._list()
@@ -146,11 +147,14 @@ class _Guide:
 
     def _hold(self) -> None:
         """Begin with a hold where a deadline may pass before the end."""
-        if all(item.marker is not None and item.marker.delay_ms is None for item in self._outlook.adopted):
+        markers = [item.marker for item in self._gone.items if item.kind is Kind.STAGED]
+        if all(marker is None or marker.delay_ms is None for marker in markers):
             return
-        where = "here" if len(self._brokers) == 1 else "on each of its brokers"
+        where = "" if len(self._brokers) <= 1 else f" on each broker of {self._topic}"
         words = f"{self._selector} {self._words.broker}{self._words.choice} --apply"
-        self._begin(f"Keep what is staged {where} beyond its deadline:", f"logdirctl staged hold {words}")
+        self._begin(
+            f"Hold the staged replicas{where}, so that none is purged meanwhile:", f"logdirctl staged hold {words}"
+        )
 
     def _create(self) -> None:
         if self._words.is_running is False:

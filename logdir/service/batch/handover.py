@@ -99,9 +99,16 @@ def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
     for log_dir in broker.named.log_dirs:
         is_lacking = log_dir in broker.missing or log_dir in broker.ports.suspect
         if is_lacking and log_dir not in skipped:
-            why = next((note for note in broker.notes if f"{note.path}/".startswith(f"{log_dir}/")), None)
-            found = "no answer" if why is None else f"{why.found} ({why.slug})"
-            raise lacking_error(log_dir, found, "repair it")
+            raise lacking_error(log_dir, _why_lacking(broker, log_dir), "repair it")
+
+
+def _why_lacking(broker: OpenBroker, log_dir: str) -> str:
+    port = broker.ports.port(log_dir)
+    if port.is_suspect:
+        why: Problem | None = broker.ports.why_suspect(port)
+    else:
+        why = next((note for note in broker.notes if note.path == log_dir), None)
+    return "no answer" if why is None else f"{why.found} ({why.slug})"
 
 
 def lacking_error(log_dir: str, found: str, fix: str) -> RefusedError:

@@ -46,7 +46,7 @@ from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.look import EVERY_LIVE, Deep
 from logdir.worker.remote import gather
-from logdir.worker.state import require_owned
+from logdir.worker.state import WorkerState, require_in_place, require_owner_lock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -176,21 +176,28 @@ class OpenBroker:
             raise _edited(str(self.request.server_properties), f"{', '.join(now.log_dirs)} of node {now.node_id}")
 
     def require_owned(self) -> None:
-        """Return if every owner lock is still ours, and every path still leads to the open directories.
-
-        Another process may own a recreated ``owner.lock``; another disk may have been mounted.
+        """Return if every owner lock is still ours: another process may own a recreated ``owner.lock``.
 
         Raises:
-            LogDirReplacedError: an owner lock was replaced, or a directory was mounted, unmounted or renamed.
+            LogDirReplacedError: an owner lock was replaced.
         """
-        begun = {
-            log_dir: self.ports.port(log_dir).begin_opened(require_owned)
-            for log_dir in self.owned
-            if log_dir not in self.quarantined
-        }
+        owned = {log_dir: path for log_dir, path in self.owned.items() if log_dir not in self.quarantined}
+        self._require(require_owner_lock, owned)
+
+    def require_in_place(self) -> None:
+        """Return if the paths of every log dir and its work root still lead to the open directories.
+
+        Raises:
+            LogDirReplacedError: a directory was mounted, unmounted or renamed.
+        """
+        self._require(require_in_place, {root.open_dir.log_dir: root.open_dir.log_dir for root in self.roots})
+
+    def _require(self, call: Callable[[WorkerState], None], paths: Mapping[str, str]) -> None:
+        """Make a call on log dirs side by side; ``paths``: what it is about, by log dir."""
+        begun = {log_dir: self.ports.port(log_dir).begin_opened(call) for log_dir in paths}
         gather(begun.values())
         for log_dir, pending in begun.items():
-            with self._map_os_errors(log_dir, self.owned[log_dir]):
+            with self._map_os_errors(log_dir, paths[log_dir]):
                 pending.result()
 
     @contextmanager
@@ -223,10 +230,12 @@ class OpenBroker:
         """
         self.require_unchanged()
         with hold_all(self.ports, without=self.without, now_boottime_ms=clock.boottime_ms()) as held:
-            self.require_owned()
             for root in self.roots:
+                with self._map_os_errors(root.open_dir.log_dir):
+                    root.require_same(self.disk_of(root.open_dir.log_dir))
                 if root.open_dir.log_dir not in held.log_dirs and not self.ports.port(root.open_dir.log_dir).is_suspect:
                     self._close(root.open_dir.log_dir, unlocked(root.open_dir.log_dir))
+            self.require_owned()
             yield held
         self.refill()
 

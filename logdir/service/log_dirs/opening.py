@@ -144,10 +144,10 @@ def _opened(
         except ForeignLogDirError:
             if not (is_all_skippable and log_dir in without):
                 raise
-            root.close()
             missing.append(log_dir)
             continue
-        known = known or root.belongs
+        if log_dir not in without:
+            known = known or root.belongs
         roots.append(root)
     failed: dict[str, Problem] = {}
     owned: dict[str, str] = {}

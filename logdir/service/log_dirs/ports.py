@@ -98,6 +98,15 @@ class BrokerPorts:
         if all((problem.slug, problem.path) != (one.slug, one.path) for one in self.notes):
             self.notes.append(problem)
 
+    @staticmethod
+    def why_suspect(port: Port) -> Problem:
+        """Return why the calls of a SUSPECT port are refused; it is not asked to do anything."""
+        try:
+            port.run(identity_at, port.log_dir)
+        except LogDirSuspectError as error:
+            return error.problem()
+        raise ValueError(f"not suspect: {port.log_dir}")
+
     def require_answering(self) -> None:
         """Return if every needed log dir has answered so far.
 
@@ -256,8 +265,7 @@ class BrokerPorts:
         """
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
-                (problem,) = (one for one in self.notes if one.path == port.log_dir)
-                raise LogDirSuspectError.of(problem._replace(path=path))
+                raise LogDirSuspectError.of(self.why_suspect(port)._replace(path=path))
         for pending in self.touched:
             pending.result()
         where = path or "the metadata log"

@@ -70,7 +70,7 @@ def text(steps: Sequence[GuideStep]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "where"), [((1,), "here"), ((1, 2, 3), "on each of its brokers")], ids=["one broker", "three brokers"]
+    ("replicas", "where"), [((1,), ""), ((1, 2, 3), " on each broker of orders")], ids=["one broker", "three brokers"]
 )
 def test_what_has_a_deadline_is_held_before_anything_else(replicas: tuple[int, ...], where: str) -> None:
     one = item()
@@ -78,8 +78,16 @@ def test_what_has_a_deadline_is_held_before_anything_else(replicas: tuple[int, .
     due = replace(one, marker=replace(one.marker, delay_ms=14_400_000))
     first, second, *_ = guide(due, item(1), cluster=known(was(replicas, replicas)))
     assert (first.step, second.step) == (1, 2)
-    assert first.text == f"Keep what is staged {where} beyond its deadline:"
+    assert first.text == f"Hold the staged replicas{where}, so that none is purged meanwhile:"
     assert first.command == f"logdirctl staged hold {ID} {BROKER} --apply"
+
+
+def test_what_can_only_be_exported_is_held_before_and_a_removal_that_has_begun_is_not() -> None:
+    tiered, _ = REFUSED["a tiered log"]
+    assert tiered.marker is not None
+    due = replace(tiered, marker=replace(tiered.marker, delay_ms=14_400_000))
+    assert guide(due)[0].command == f"logdirctl staged hold {ID} {BROKER} --apply"
+    assert guide(replace(due, kind=Kind.PURGING))[0].command is None
 
 
 def test_a16_one_partition_of_one_replica_is_led_through_in_its_order() -> None:
@@ -251,7 +259,7 @@ def test_a_topic_that_is_there_again_and_does_not_fit_refuses_with_what_to_do() 
 REFUSED: Mapping[str, tuple[StagedReplica, str]] = {
     "a partial capture": (partial(), "found a partial capture"),
     "a tiered log": (
-        replace(item(), marker=replace(CAPTURED, partition=0, tiered=True)),
+        replace(item(), marker=replace(CAPTURED, partition=0, tiered=True, delay_ms=None)),
         "found the local part only",
     ),
     "a removal that has begun": (replace(item(), kind=Kind.PURGING), "its removal has begun"),

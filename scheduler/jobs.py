@@ -16,6 +16,7 @@ SWEEP_MS: Final = 10 * 1000
 """Default time between two sweeps: a broker removes a ``-delete`` directory after 60 s."""
 LEAST_SWEEP_MS: Final = 500
 RESCAN_MS: Final = 60 * 60 * 1000
+_DELETE_DELAY_MS: Final = 60 * 1000
 _SWEEPS_IN_DELAY = 4
 """How many sweeps see a ``-delete`` directory before its broker removes it."""
 
@@ -35,6 +36,5 @@ def sweep_interval_ms(configured_ms: int, delete_delay_ms: int | None) -> int:
         configured_ms: ``sweep.interval.ms``.
         delete_delay_ms: The broker's ``log.segment.delete.delay.ms``; ``None``: not known, Kafka's default holds.
     """
-    if delete_delay_ms is None:
-        return configured_ms
-    return max(LEAST_SWEEP_MS, min(configured_ms, delete_delay_ms // _SWEEPS_IN_DELAY))
+    delay_ms = _DELETE_DELAY_MS if delete_delay_ms is None else delete_delay_ms
+    return max(LEAST_SWEEP_MS, min(configured_ms, delay_ms // _SWEEPS_IN_DELAY))

@@ -74,6 +74,8 @@ class Kept:
     """Workers that were killed and have not ended: their log dirs are SUSPECT and left out."""
     released: dict[str, Problem] = field(default_factory=dict)
     """Log dirs that were let go by an operator, and how they are taken back."""
+    resting: dict[str, Problem] = field(default_factory=dict)
+    """Log dirs that failed again and again, which the next session leaves out."""
     belongs: Belonging | None = None
     """Cluster and node of the log dirs as they were opened last; a disk of another broker is left out."""
 
@@ -97,6 +99,8 @@ class Session:
     """What the status says beside what is wrong; it fails no request."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
     """The heartbeats that were written last; ``None``: there is none to advance."""
+    is_resting: bool = False
+    """Whether a log dir is left out for a while, and the broker is to be opened again after it."""
     is_another_there: bool = False
     """Whether something was mounted or unmounted where a log dir failed: the broker should be opened again."""
     _failed_at: dict[str, tuple[int, int] | None] = field(default_factory=dict)
@@ -125,7 +129,9 @@ class Session:
             WorkRootOwnedError: another logdird process works there.
             LogDirError: as ``opening.opened``; no log dir can be opened.
         """
-        failed: dict[str, Problem] = {}
+        failed = dict(kept.resting)
+        kept.resting.clear()
+        is_resting = bool(failed)
         skipped: set[str] = set()
         first: LogDirError | None = None
         unreaped, leavers = kept.unreaped, kept.leavers
@@ -185,13 +191,14 @@ class Session:
                 unreaped=unreaped,
                 released=kept.released,
                 warnings=() if short is None else (short,),
+                is_resting=is_resting,
                 _stack=stack,
             )
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
         """Change nothing more on a log dir until the daemon is started again."""
-        self.quarantined.setdefault(log_dir, problem)
-        self.broker.quarantined.setdefault(log_dir, problem)
+        # In place of ``stale-disk``, with which captures go on.
+        self.broker.quarantined[log_dir] = self.quarantined.setdefault(log_dir, problem)
 
     def note_failed_syncs(self) -> None:
         """Quarantine the disks on which a sync failed, and record that for later processes at once."""
@@ -206,7 +213,7 @@ class Session:
             self.released[log_dir] = problem
             self.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
             self.failed.pop(log_dir, None)
-            self.broker.notes[:] = [note for note in self.broker.notes if not _is_of(note.path, log_dir)]
+            self.broker.notes[:] = [note for note in self.broker.notes if not is_of(note.path, log_dir)]
             self.list()
 
     def beat(self, now: Instant) -> None:
@@ -309,7 +316,11 @@ class Session:
         return found
 
     def may_renew(self) -> bool:
-        """Whether a SUSPECT log dir might be taken back: no worker of it is left, of this or a former session."""
+        """Whether a log dir might be taken back: one that was SUSPECT and has no worker left, of this or a former
+        session, or one that had failed.
+        """
+        if self.is_resting or self.is_another_there:
+            return True
         known = self.released.keys() | self.failed.keys()
         suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in known]
         self.unreaped.keep(suspect)
@@ -369,7 +380,7 @@ def _before_advice(error: LogDirError) -> LogDirError:
     return error.__cause__ if isinstance(error.__cause__, LogDirError) else error
 
 
-def _is_of(path: str, log_dir: str) -> bool:
+def is_of(path: str, log_dir: str) -> bool:
     """Whether a path lies in a log dir or its work root."""
     return any(f"{path}/".startswith(f"{top}/") for top in (log_dir, path_of(WorkRootKind.BESIDE, log_dir)))
 
@@ -377,6 +388,6 @@ def _is_of(path: str, log_dir: str) -> bool:
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:
     """Return the log dir that an error is about, unless it is known already."""
     for log_dir in log_dirs:
-        if log_dir not in known and _is_of(error.path, log_dir):
+        if log_dir not in known and is_of(error.path, log_dir):
             return log_dir
     return None

@@ -122,3 +122,14 @@ class StartAwaited:
         self._reopening = None
         problem = failed[lacking[0]]
         raise lacking_error(lacking[0], f"{problem.found} ({problem.slug})", problem.fix)
+
+
+def waiting_error() -> RefusedError:
+    """Return why something that takes long goes on no further: a handover waits for it."""
+    return RefusedError(
+        "handover",
+        why=Why.HANDED_OVER,
+        expected="no broker that is about to start",
+        found="a handover that waits",
+        fix="what was done by then stays done; repeat the command once the broker runs",
+    )

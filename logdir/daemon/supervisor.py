@@ -23,10 +23,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Collection
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from logdir import clock
@@ -37,12 +36,12 @@ from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
 from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
-from logdir.daemon.session import Kept, Session
+from logdir.daemon.requests import Request, Requests, refused, stopped
+from logdir.daemon.session import Kept, Session, is_of
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.work import Work
-from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
-from logdir.service.batch.use_cases import HANDOVER
+from logdir.errors import ConfigError, LogDirError, Problem
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -66,15 +65,6 @@ class Timer(Protocol):
 
     def stop(self) -> None:
         """Stop it."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request that waits for its turn."""
-
-    what: str
-    run: Callable[[Work], Any]
-    answer: Future[Any]
 
 
 class Supervisor:
@@ -101,13 +91,14 @@ class Supervisor:
         self._state = DaemonState.STARTING
         self._since_ms = clock.now_ms()
         self._lock = threading.Condition()
-        self._requests: deque[_Request] = deque()
+        self._requests = Requests()
         self._is_sweep_due = True
         self._is_rescan_due = False
         self._is_purge_due = True
         self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
         self._kept = Kept()
+        self._log_dirs: tuple[str, ...] = ()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
         """Ends the watches of these log dirs; the process sets it."""
         self._opened_ms = 0
@@ -194,12 +185,11 @@ class Supervisor:
         Raises:
             StoppingError: the daemon ends.
         """
-        request = _Request(what, run, Future())
+        request = Request(what, run, Future())
         with self._lock:
             if self._is_stopping:
                 raise stopping_error()
-            # A broker waits for a handover.
-            (self._requests.appendleft if what == HANDOVER else self._requests.append)(request)
+            self._requests.add(request)
             self._lock.notify_all()
         return request.answer
 
@@ -235,16 +225,15 @@ class Supervisor:
                     self._move(Event.STOP)
                     self._is_stopping = True
                 self._move(Event.IDLE)
-                left = tuple(self._requests)
-                self._requests.clear()
-            for request in left:
-                request.answer.set_exception(stopping_error())
+                left = self._requests.take_all()
+            stopped(left)
 
     def _serve_once(self) -> bool:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
         session: Session | None = None
         try:
             session = Session.open(self.config, self._kept, is_first=not self.started.done())
+            self._log_dirs = session.broker.named.log_dirs
             self._note_opening()
             work = Work(session, self)
             work.begin()
@@ -258,10 +247,13 @@ class Supervisor:
                 return False
             self._problem = problem_of(self.config, error)
             LOG.error("broker.not-opened %s", self._problem.line())
-            self._refuse_all(self._problem)
+            with self._lock:
+                waiting = self._requests.take_all()
+            refused(waiting, self._problem)
             return False
         self._problem = None
         with self._lock:
+            self._is_sweep_due = True  # Nobody has looked since the last session.
             if self._state is DaemonState.RECOVERY:
                 self._move(Event.LISTED)
         if not self.started.done():
@@ -270,15 +262,22 @@ class Supervisor:
             is_well = self._serve(work)
         finally:
             session.close()
-        if not is_well:
+        if not is_well and not self._rest():
             self._wait(max(_FIRST_WAIT_MS, self._wait_ms))
         return True
 
-    def _refuse_all(self, problem: Problem) -> None:
-        """Answer every request that waits: the log dirs are not open."""
-        while (request := self._next()) is not None:
-            if request.answer.set_running_or_notify_cancel():
-                request.answer.set_exception(RefusedError.of(problem))
+    def _rest(self) -> bool:
+        """Leave out for a while the log dir that failed, if it is known, so that the others are served meanwhile.
+
+        One that failed for the first time in a while is only opened again.
+        """
+        problem, log_dirs = self._problem, self._log_dirs
+        log_dir = None if problem is None else next((one for one in log_dirs if is_of(problem.path, one)), None)
+        if problem is None or log_dir is None:
+            return False
+        if self._wait_ms:
+            self._kept.resting[log_dir] = problem
+        return True
 
     def _note_opening(self) -> None:
         """Lengthen the time until the broker is opened once more, if it was opened not long ago."""
@@ -329,9 +328,9 @@ class Supervisor:
             setattr(self, flag, False)
             return is_due
 
-    def _next(self) -> _Request | None:
+    def _next(self) -> Request | None:
         with self._lock:
-            return self._requests.popleft() if self._requests else None
+            return self._requests.take()
 
     def _is_something_due(self) -> bool:
         """Whether there is something to do; the caller holds the lock."""
@@ -346,7 +345,7 @@ class Supervisor:
             else:
                 self._lock.wait_for(lambda: self._is_stopping or self._is_something_due())
 
-    def _answer(self, request: _Request, work: Work) -> None:
+    def _answer(self, request: Request, work: Work) -> None:
         if not request.answer.set_running_or_notify_cancel():
             return  # The client has left before its turn.
         try:
@@ -370,15 +369,20 @@ class Supervisor:
         if self._take("_is_sweep_due"):
             work.capture()
 
-    def check_between(self, work: Work) -> None:
+    def check_between(self, work: Work, *, is_long: bool = False) -> None:
         """Capture what is urgent; called between two steps.
 
         Raises:
-            StoppingError: the daemon ends.
+            LogDirError: the daemon ends, or, of what takes long, keeps a broker from its start.
         """
-        if (error := self.stopping()) is not None:
+        if (error := self.stopping() or (self.start_error() if is_long else None)) is not None:
             raise error
         self.capture_between(work)
+
+    def start_error(self) -> LogDirError | None:
+        """Return that a handover waits, for what would take long; ``None``: none does."""
+        with self._lock:
+            return self._requests.start_error()
 
     def _move(self, event: Event) -> None:
         before, self._state = self._state, after(self._state, event)

@@ -75,11 +75,14 @@ class Surroundings(Protocol):
     def stopping(self) -> LogDirError | None:
         """Return that the daemon ends; ``None``: it does not."""
 
+    def start_error(self) -> LogDirError | None:
+        """Return that a handover waits; ``None``: none does."""
+
     def capture_between(self, work: Work) -> None:
         """Capture what is urgent, between two steps."""
 
-    def check_between(self, work: Work) -> None:
-        """Capture what is urgent, between two steps. Raises ``StoppingError``."""
+    def check_between(self, work: Work, *, is_long: bool = False) -> None:
+        """Capture what is urgent, between two steps. Raises ``LogDirError``: the request goes on no further."""
 
 
 class Work:
@@ -197,6 +200,8 @@ class Work:
             if session.leavers.has_changed:
                 session.list()
             return
+        if found.is_cut_off:
+            self.supervisor.sweep()
         session.note_failed_syncs()
         session.list()
         deadlines = {
@@ -305,11 +310,13 @@ class Work:
             if awaited.is_opening_needed(spec, request, session.failed):
                 self.is_reopening = True
                 raise reopening_error(tuple(session.failed))
-        between = partial(self.supervisor.check_between, self) if spec.is_beside_broker and is_applied else None
+        is_long = spec.name == "staged export"
+        check = partial(self.supervisor.check_between, self, is_long=is_long)
+        between = check if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
             if (error := self.halted()) is not None:
                 raise error
-            request = in_steps(request, self.halted)
+            request = in_steps(request, lambda: self.halted() or self.supervisor.start_error())
             between = partial(self.supervisor.capture_between, self)
         reporter, notes = RequestReporter(between), list(session.broker.notes)
         try:
@@ -341,7 +348,7 @@ class Work:
 
     def is_worn(self) -> bool:
         """Whether the broker should be opened again: a log dir that was SUSPECT or had failed may be well now."""
-        return self.is_reopening or self.session.is_another_there or self.session.may_renew()
+        return self.is_reopening or self.session.may_renew()
 
     def status(self) -> StatusResult:
         """Return the status of the log dirs and what was done; state, queue and events are the supervisor's."""

@@ -2,11 +2,11 @@
 
 A directory is passed over if ``capture.exclude`` names its topic, if the delay of its topic is 0, or if a ``-delete``
 is left behind by a move between two disks of this broker: the replica lives on, with the same topic id. What is not
-certain is captured.
+certain is captured: a live replica on a quarantined disk, or on one not read in full, may be older than the deletion.
 
 Not here: refusals that hold for an operator as well (``capture``).
 
-Spec: design §3.3; kafka-behaviour §3.2, §3.4.
+Spec: design §3.3; kafka-behaviour §3.2, §3.4; attacks A25.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def passed_over(replica: Replica, known: ReplicaIndex, policy: CapturePolicy) ->
             return "the delay of its topic is 0"
     if replica.kind is not Kind.DELETE or replica.ref.topic_id is None:
         return None
-    for live in known.replicas(replica.ref, Kind.LIVE):
+    for live in known.copies(replica.ref):
         if live.ref.topic_id == replica.ref.topic_id and live.log_dir != replica.log_dir:
             return f"moved to {live.log_dir}"
     return None

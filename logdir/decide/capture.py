@@ -3,11 +3,12 @@
 The broker's own files are not changed, so neither other log dirs nor the cluster metadata matter. A ``-delete``
 directory is kept for the delay of its topic. A ``-stray`` directory is held, and so is a ``-delete`` directory whose
 name Kafka cut, because its topic is not known. On a nearly full disk nothing is captured: a capture keeps the space
-that the broker would free.
+that the broker would free. On a disk quarantined only as stale it is captured like on any other: a capture changes
+nothing that lay there while the disk was away.
 
 Not here: making the links (``disk.replica.capture``).
 
-Spec: design §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A33.
+Spec: design §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A25, A33.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ CAPTURABLE = (Kind.DELETE, Kind.STRAY)
 """``-delete`` first, because a broker removes it soon."""
 LEAST_FREE_PERCENT = 10
 """``staged.min.free``: minimum percentage of free bytes, and of free inodes."""
+_STALE = "stale-disk"
+"""Slug of the only quarantine (``service.log_dirs.quarantine``) under which a broker's deletions are still captured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,8 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
     where = replica.log_dir, replica.path
     if replica.ref.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
-    if (refusal := refuse_quarantined(*where, one.quarantined) or refuse_untouched(replica)) is not None:
+    quarantined = None if one.quarantined is not None and one.quarantined.slug == _STALE else one.quarantined
+    if (refusal := refuse_quarantined(*where, quarantined) or refuse_untouched(replica)) is not None:
         return refusal
     if (problem := not_formatted(one)) is not None:
         return Refusal(log_dir=replica.log_dir, path=replica.path, why=Why.NOT_FORMATTED, problem=problem)

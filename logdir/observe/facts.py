@@ -105,6 +105,11 @@ class LogDirFacts:
     replicas: tuple[Replica, ...] = ()
     staged: tuple[StagedReplica, ...] = ()
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether a live replica on it counts as a copy: elsewhere it may be older than a deletion (A25)."""
+        return self.problem is None and self.quarantined is None
+
 
 class ReplicaIndex:
     """Index of the replicas on all disks by name and id, for thousands of lookups."""
@@ -117,8 +122,11 @@ class ReplicaIndex:
         """
         self._replicas: dict[ReplicaKey, list[tuple[int, Replica]]] = {}
         self._staged: dict[ReplicaKey, list[tuple[int, StagedReplica]]] = {}
+        self._trusted: set[str] = set()
         number = 0
         for one in facts:
+            if one.is_trusted:
+                self._trusted.add(one.log_dir)
             for replica in one.replicas:
                 number += 1
                 for key in replica.ref.keys:
@@ -132,6 +140,10 @@ class ReplicaIndex:
         """Return the replicas of a partition, on all disks, that are of one of these kinds."""
         found = dict(pair for key in ref.keys for pair in self._replicas.get(key, ()))
         return tuple(found[number] for number in sorted(found) if found[number].kind in kinds)
+
+    def copies(self, ref: ReplicaRef) -> tuple[Replica, ...]:
+        """Return the live replicas of a partition on log dirs that are trusted; a name is taken by others as well."""
+        return tuple(one for one in self.replicas(ref, Kind.LIVE) if one.log_dir in self._trusted)
 
     def staged(self, ref: ReplicaRef, *kinds: Kind) -> tuple[StagedReplica, ...]:
         """Return the staged and incoming replicas of a partition, on all disks, that are of one of these kinds."""

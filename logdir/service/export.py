@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from logdir.decide.refusal import at, refuse
 from logdir.disk.replica.outcome import Outcome
@@ -28,7 +29,7 @@ from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
 from logdir.service.report.staged import Selection, item_of, nothing_staged, selected
 from logdir.worker.look import NOTHING
-from logdir.worker.operations import export_copy, place_problems
+from logdir.worker.operations import export_aside, place_problems
 from logdir.worker.port import Port
 
 _UNDONE = "no copy was made"
@@ -101,7 +102,7 @@ def apply(broker: OpenBroker, shown: ExportPlanned, reporter: Reporter) -> tuple
     Returns:
         One item per replica, and the problems of disks.
     """
-    calls = [(_item(shown.into, item), _exporting(shown, item)) for item in shown.staged]
+    calls = [(_item(shown.into, item), _exporting(broker, shown, item, reporter)) for item in shown.staged]
     rows, problems = each(broker, calls, reporter)
     rows = [row if row.state is ItemState.DONE else replace(row, detail=_UNDONE) for row in rows]
     pairs = zip(rows, shown.items, strict=False)
@@ -142,6 +143,12 @@ def _placed(row: ItemResult, problem: Problem | None) -> ItemResult:
     return row if problem is None else replace(row, state=ItemState.REFUSED, detail=_UNDONE, problem=problem)
 
 
-def _exporting(shown: ExportPlanned, item: StagedReplica) -> Callable[[Port], Outcome]:
+def _exporting(
+    broker: OpenBroker, shown: ExportPlanned, item: StagedReplica, reporter: Reporter
+) -> Callable[[Port], Outcome]:
+    """Return the call that copies a replica: the worker of its disk and this process have other work meanwhile."""
     destination = _destination(shown.into, item)
-    return lambda port: port.run_at(export_copy, item.path, destination, shown.places)
+    between = partial(reporter.advance, 0)
+    return lambda port: broker.ports.aside(
+        port.log_dir, between, export_aside, port.log_dir, item.path, destination, shown.places
+    )

@@ -198,6 +198,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     # Without staged replicas the cluster metadata is not needed.
     source = _committed(asked, facts) if items else asked.source
     looked = recheck(source, ports, facts, roots.last_applied, is_past_needed=True) if items else None
+    facts = tuple(replace(one, quarantined=roots.quarantined.get(one.log_dir)) for one in facts)
     known = ReplicaIndex(facts)
     lines = [] if looked is None else [listed(one, roots.beats.get(one.log_dir), now, looked, known) for one in items]
     if asked.are_ends_wanted:
@@ -210,7 +211,6 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     if selector is not None and not items:
         problems.append(nothing_selected(selector.text, "staged ls", staged_replicas(facts, None, *_KINDS)))
-    facts = tuple(replace(one, quarantined=roots.quarantined.get(one.log_dir)) for one in facts)
     return StagedListing(
         items=tuple(lines),
         problems=tuple(problems),

@@ -33,7 +33,7 @@ CALLS: Final = frozenset(
         "logdir.disk.replica.staging:restore",
         "logdir.worker.operations:capture",
         "logdir.worker.operations:capture_all",
-        "logdir.worker.operations:export_copy",
+        "logdir.worker.operations:export_aside",
         "logdir.worker.operations:has_other_names",
         "logdir.worker.operations:place_problems",
         "logdir.worker.operations:purge",

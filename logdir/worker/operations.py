@@ -15,6 +15,7 @@ from logdir import clock
 from logdir.decide.staged.purge import ClaimLimit, claim_limit_of
 from logdir.disk.kernel.atomic_directory import require_place
 from logdir.disk.kernel.failure import disk_error
+from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import capture as disk_capture
@@ -24,11 +25,14 @@ from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.purge import Listing, claim_all, remove_all
 from logdir.disk.replica.rate_limiter import RateLimiter
 from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.disk.root.true_root import open_true_root
 from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, RefusedError, StateError
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.outside import KeptFree
 from logdir.worker.state import WorkerState
 
+CAPTURE_MS: Final = 2000
+"""After so long no other directory of a list is begun: a broker removes those of other log dirs meanwhile."""
 CAPTURED_AT_ONCE: Final = 4
 """Parallel captures on one log dir: a sync is the disk's time."""
 
@@ -124,8 +128,17 @@ def has_other_names(open_dir: OpenLogDir, name: str) -> bool:
 
 
 def capture_all(opened: WorkerState, items: tuple[CaptureItem, ...]) -> tuple[Outcome, ...]:
-    """Capture directories of one log dir, several at a time, as ``disk.replica.capture.capture``."""
-    return tuple(disk_capture.capture(opened.open_dir, items, read_instant, CAPTURED_AT_ONCE))
+    """Capture directories of one log dir, several at a time, as ``disk.replica.capture.capture``.
+
+    Returns:
+        The outcomes of the first items: on a slow disk not of all, so that the other log dirs are looked at again.
+    """
+    until_ms = clock.monotonic_ms() + CAPTURE_MS
+    outcomes: list[Outcome] = []
+    while len(outcomes) < len(items) and (not outcomes or clock.monotonic_ms() < until_ms):
+        some = items[len(outcomes) : len(outcomes) + 4 * CAPTURED_AT_ONCE]
+        outcomes += disk_capture.capture(opened.open_dir, some, read_instant, CAPTURED_AT_ONCE)
+    return tuple(outcomes)
 
 
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
@@ -147,6 +160,16 @@ def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tupl
     except LogDirError as error:
         return undone(place, error)
     return done(place, place)
+
+
+def export_aside(log_dir: str, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
+    """Export one replica as ``export_copy``, from a process that has not opened its log dir.
+
+    Raises:
+        LogDirError: as ``open_true_root``, or as ``export_copy``.
+    """
+    with open_true_root(HostDisk(), log_dir, is_start_block_allowed=True) as root:
+        return export_copy(root.open_dir, place, destination, places)
 
 
 def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:

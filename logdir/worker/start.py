@@ -115,6 +115,33 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
         close_all((port,))
 
 
+def run_aside(
+    path: str, patience_ms: int, between: Callable[[], None], call: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    """Make a long call that changes no log dir in a process of its own, and return its result.
+
+    Args:
+        path: The path that the call reads, for the error.
+        patience_ms: How long the process may give no sign of life.
+        between: Called a few times a second while it works; what it raises ends the call.
+        call: A call in ``CALLS``.
+        args: Its arguments.
+        kwargs: Its arguments.
+
+    Raises:
+        LogDirSuspectError: the process gave no sign of life in time.
+    """
+    if _IS_HERE.get():
+        return call(*args, **kwargs)
+    waiting = Waiting()
+    waiting.progress = lambda _: between()
+    port = _started(path, patience_ms, waiting)
+    try:
+        return port.run(call, *args, **kwargs)
+    finally:
+        close_all((port,))
+
+
 def close_all(ports: Sequence[Port]) -> None:
     """Close all ports; workers that answer have ended afterwards."""
     for port in ports:

@@ -12,6 +12,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,6 @@ from tests.kafka.daemon_rig import (
     await_captured,
     await_log_starts,
     beside,
-    deleted,
     fill,
     told,
     work_root,
@@ -32,6 +32,7 @@ from tests.kafka.daemon_rig import (
 from tests.kafka.fetch import RELEASES, cache_dir, fetch
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.undo_rig import stop
+from tests.logdir.daemon.rig import Process
 
 _SHARE_WRITTEN: Final = 0.05
 _ROUNDS: Final = 36
@@ -87,24 +88,42 @@ def filling(rig: Rig, folder: Path, log_dirs: Sequence[Path]) -> None:
             await_all_in_sync(rig, f"topic-{number}", [[1]])
             rig.client.produce(f"topic-{number}", records=records, value_bytes=_VALUE_BYTES)
             rig.client.produce("stays", records=10)
-            rig.client.delete(f"topic-{number}")
-            await_true("the broker removes it", lambda: not deleted(broker))
             usage = shutil.disk_usage(top)
             least = min(least, usage.free / usage.total)
+            rig.client.delete(f"topic-{number}")
+            await_true("the broker removes it", partial(_is_removed, broker, f"topic-{number}"))
+        await_true("each is told of", lambda: len(_topics(daemon, "captured", "not-captured")) == _ROUNDS)
         status = daemon.status()
         events = daemon.events()
         assert broker.is_running
         assert "No space left" not in broker.log_text
         assert rig.client.consume("stays").records == 10 * _ROUNDS
         captured, purged = ([one["path"] for one in events if one["event"] == kind] for kind in ("captured", "purged"))
-        print(f"captured {status.captured}, purged {status.purged}, never less than {least:.1%} free")
+        refused = [one["detail"] for one in events if one["event"] == "not-captured"]
+        print(
+            f"captured {status.captured}, passed {len(refused)}, purged {status.purged}, "
+            f"never less than {least:.1%} free"
+        )
         # More than the disk holds was written, and all of it captured but what came while too little was free.
         assert _ROUNDS * records * _VALUE_BYTES > 1.5 * size
-        assert least < 0.15  # The floor is a tenth, and was reached.
+        assert _topics(daemon, "captured", "not-captured") == {f"topic-{number}" for number in range(_ROUNDS)}
+        assert all(one.startswith("low-space: ") for one in refused), refused
+        assert 0 < least < 0.15  # The floor is a tenth, and was reached.
         assert status.purged >= _ROUNDS // 3
         assert len(captured) == status.captured
         assert len(purged) == status.purged
         assert len(set(purged)) == len(purged)
+
+
+def _is_removed(broker: Broker, topic: str) -> bool:
+    """Whether nothing is left of a topic of one partition, whether renamed or not."""
+    return not any(path for top in broker.log_dirs for path in top.glob(f"{topic}-0*"))
+
+
+def _topics(daemon: Process, *kinds: str) -> set[str]:
+    """Return the topics of one partition that events of these kinds are about."""
+    paths = (one["path"] for one in daemon.events() if one["event"] in kinds)
+    return {path.partition("-0.")[0] for path in paths}
 
 
 def _broker(rig: Rig, log_dirs: Sequence[Path], properties: Mapping[str, str]) -> Broker:

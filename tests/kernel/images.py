@@ -216,18 +216,22 @@ class Mounted:
             # ext4 takes the end of a device that it knows to be larger for a lack of memory.
             fcntl.ioctl(self._loop, _LOOP_SET_CAPACITY)
 
-    def unmount(self) -> None:
-        """Unmount it and free its loop device; twice does nothing."""
+    def unmount(self, *, lazily: bool = False) -> None:
+        """Unmount it and free its loop device; twice does nothing.
+
+        Args:
+            lazily: Whether it is only taken out of its place, as ``umount -l`` does; it ends with its last user.
+        """
         if not self.is_mounted:
             return
         try:
-            _check(_LIBC.umount2(os.fsencode(self.path), 0), str(self.path))
+            _check(_LIBC.umount2(os.fsencode(self.path), _MNT_DETACH if lazily else 0), str(self.path))
         except OSError:
             _LIBC.umount2(os.fsencode(self.path), _MNT_DETACH)
             raise
         finally:
             self.is_mounted = False
-            if self.kind == "btrfs":
+            if self.kind == "btrfs" and not lazily:
                 self._forget()
             os.close(self._loop)
 

@@ -17,6 +17,7 @@ from scheduler.timer import Timer
     [
         pytest.param(10_000, None, 10_000, id="Kafka's default of 60 s"),
         pytest.param(10_000, 60_000, 10_000, id="the same, written down"),
+        pytest.param(60_000, None, 15_000, id="more seldom than that allows"),
         pytest.param(10_000, 20_000, 5_000, id="four sweeps within a short delay"),
         pytest.param(10_000, 5_000, 1_250, id="a very short delay"),
         pytest.param(10_000, 1_000, 500, id="never more often than twice a second"),

@@ -65,6 +65,10 @@ class PurgeRecheck:
     """Whether to purge a replica that is still assigned here if another broker's replica is in the ISR."""
     is_even_if_last: bool = False
     """Whether to purge a replica staged as the only in-sync one, or without knowledge of its assignment."""
+    is_latest_alone: bool = False
+    """Whether of several images the one that reaches furthest alone may keep a replica: its broker removed it because
+    of that log.
+    """
 
 
 def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) -> Refusal | None:
@@ -89,7 +93,8 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     images = [image for image in (look.image, look.aged) if image is not None]
     if marker.reason is Reason.OPERATOR:
         return _against_deliberate(look, images, item, marker, known)
-    if any(is_wanted(image, item) is not None for image in (*images, *_beyond(images, look.latest))):
+    keeping = _keeping(look, images)
+    if any(is_wanted(image, item) is not None for image in keeping):
         if marker.reason not in HAS_A_TWIN or not _has_live_copy(item, known):
             return refuse(
                 *where,
@@ -99,7 +104,7 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
                 "logdirctl staged restore takes it back",
             )
     elif marker.reason not in HAS_A_TWIN:
-        for image in (*images, *_beyond(images, look.latest)):
+        for image in keeping:
             if (refusal := _against_last_copy(image, item)) is not None:
                 return refusal
     if marker.reason is Reason.ABSENT and (look.last_applied is None or look.last_applied.is_full_wanted):
@@ -114,6 +119,14 @@ def against_purge(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex) 
     if isinstance(marker.evidence, Removed) and marker.evidence.proof in _LOOKED_UP:
         return _against_old_evidence(look.image, item, marker.staged_at_ms)
     return None
+
+
+def _keeping(look: PurgeRecheck, images: Sequence[Image]) -> list[Image]:
+    """Return the images of which each may keep a replica."""
+    beyond = _beyond(images, look.latest)
+    if look.is_latest_alone and beyond:
+        return [max(beyond, key=lambda image: image.offset)]
+    return [*images, *beyond]
 
 
 def _beyond(images: Sequence[Image], latest: Sequence[Image]) -> list[Image]:
@@ -231,7 +244,7 @@ def _against_assigned(
 
 
 def _has_live_copy(item: StagedReplica, known: ReplicaIndex) -> bool:
-    return has_live_copy(item, known.replicas(item.ref, Kind.LIVE))
+    return has_live_copy(item, known.copies(item.ref))
 
 
 def _against_last_copy(image: Image, item: StagedReplica) -> Refusal | None:

@@ -1,11 +1,12 @@
 """Why a broker had deleted the replica that was captured: its topic was removed, or it moved to other brokers.
 
 Both look alike on a disk, because a stock broker renames either directory to ``-delete``. Only the cluster metadata
-tells them apart, and often some seconds after the capture.
+tells them apart, and often some seconds after the capture. A live replica on a quarantined disk, or on one not read in
+full, shows no move: it may be older than the deletion.
 
 Not here: whether a replica may be purged for it (``purge``, ``purge_recheck``).
 
-Spec: design §3.3; kafka-behaviour §3.2, §3.4.
+Spec: design §3.3; kafka-behaviour §3.2, §3.4; attacks A25.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from logdir.decide.image.still_assigned import other_in_sync
 from logdir.decide.image.trust import is_proof_of_removal
 from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.wanted import has_live_copy
-from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import ReplicaIndex, StagedReplica
 
@@ -88,7 +88,7 @@ def _is_in_sync_elsewhere(image: Image, item: StagedReplica, marker: ReplicaMark
 
 
 def _is_live_here(item: StagedReplica, known: ReplicaIndex) -> bool:
-    copies = [one for one in known.replicas(item.ref, Kind.LIVE) if one.ref.topic_id == item.ref.topic_id]
+    copies = [one for one in known.copies(item.ref) if one.ref.topic_id == item.ref.topic_id]
     return has_live_copy(item, [one for one in copies if one.log_dir != item.log_dir])
 
 

@@ -2,11 +2,11 @@
 
 The source of a move, the loser of two copies, or a replica that a broker deleted after a move is assigned here all the
 time: for these a live copy on a disk of this broker is enough. A replica with another id, or an unreadable directory,
-is no such copy.
+is no such copy, nor is one on a quarantined disk, which may be older than the deletion, or on one not read in full.
 
 Not here: whether it can be restored (``restore``), the recheck before a purge (``purge_recheck``).
 
-Spec: design §4; attacks A43.
+Spec: design §4; attacks A25, A43.
 """
 
 from __future__ import annotations
@@ -55,9 +55,12 @@ def hold_what_is_wanted(
     if not wanted:
         return ()
     live = live_namesakes(facts, {key for item, _ in wanted for key in item.ref.keys})
+    trusted = {one.log_dir for one in facts if one.is_trusted}
     found = []
     for item, evidence in wanted:
-        decided = _decide(item, evidence, [replica for key in item.ref.keys for replica in live.get(key, ())])
+        namesakes = [replica for key in item.ref.keys for replica in live.get(key, ())]
+        has_copy = has_live_copy(item, [replica for replica in namesakes if replica.log_dir in trusted])
+        decided = _decide(item, evidence, namesakes, has_copy=has_copy)
         if isinstance(decided, HoldStaged):
             found.append(decided)
         elif decided is not None:
@@ -83,7 +86,12 @@ def live_namesakes(facts: Sequence[LogDirFacts], keys: Collection[ReplicaKey]) -
 
 
 def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
-    """Whether one of the live replicas of its name or id is a copy of the staged replica, as far as can be seen."""
+    """Whether one of the live replicas of its name or id is a copy of the staged replica, as far as can be seen.
+
+    Args:
+        item: The staged replica.
+        namesakes: Live replicas on log dirs without a problem that are not quarantined.
+    """
     return any(
         UNTOUCHED.isdisjoint(replica.problems)
         and (None in (replica.ref.topic_id, item.ref.topic_id) or replica.ref.topic_id == item.ref.topic_id)
@@ -94,7 +102,9 @@ def has_live_copy(item: StagedReplica, namesakes: Iterable[Replica]) -> bool:
 _BEGUN = "logdirctl staged purge finishes its removal; its broker copies it again from another replica"
 
 
-def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica]) -> HoldStaged | Refusal | None:
+def _decide(
+    item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica], *, has_copy: bool
+) -> HoldStaged | Refusal | None:
     where = item.log_dir, f"{DELETING}/{item.name}"
     expected = "nothing staged that the cluster assigns here"
     if item.kind is Kind.PURGING:
@@ -110,7 +120,7 @@ def _decide(item: StagedReplica, evidence: Evidence, namesakes: Sequence[Replica
             "the cluster assigns it here again, and its marker cannot be used",
             "inspect its marker; logdirctl explain marker-unusable",
         )
-    if marker.reason in HAS_A_TWIN and has_live_copy(item, namesakes):
+    if marker.reason in HAS_A_TWIN and has_copy:
         return None
     if isinstance(marker.evidence, Removed) and marker.evidence.proof is Proof.IN_SYNC_ELSEWHERE:
         return None  # It was assigned here when it was staged; its purge requires a live replica in the ISR.

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from logdir import clock
 from logdir.decide import capture as rule
 from logdir.decide.auto_capture import CapturePolicy, passed_over
 from logdir.decide.capture import CAPTURABLE, CapturePlan, plan_capture
@@ -32,7 +33,7 @@ from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import SILENT, Reporter
 from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.worker.look import Deep
-from logdir.worker.operations import capture_all
+from logdir.worker.operations import CAPTURE_MS, capture_all
 from logdir.worker.remote import gather
 
 AT_ONCE: Final = 64
@@ -91,6 +92,8 @@ class Captured:
     items: tuple[ItemResult, ...] = ()
     """One per directory: done, undone, refused, or kept where it is passed over."""
     problems: tuple[Problem, ...] = ()
+    is_cut_off: bool = False
+    """Whether it took so long that some were left for the next look, which should come soon."""
     facts: tuple[LogDirFacts, ...] | None = None
     """Facts of every log dir from before the capture; ``None``: there was nothing new, and nothing was looked into."""
 
@@ -117,21 +120,26 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
     chosen, items = _sorted_out(places, there, facts, policy, leavers)
     request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
     plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems = _capture_all(broker, plan, leavers.starts, reporter)
+    rows, problems, is_cut_off = _capture_all(broker, plan, leavers.starts, reporter)
     leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
     refusals = refused(plan.refusals)
     gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
     leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
-    return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), facts=facts)
+    return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), is_cut_off=is_cut_off, facts=facts)
 
 
 def _capture_all(
     broker: OpenBroker, plan: CapturePlan, starts: SeenStarts, reporter: Reporter
-) -> tuple[list[ItemResult], list[Problem]]:
+) -> tuple[list[ItemResult], list[Problem], bool]:
     """Capture the planned directories, on every log dir at the same time, some with each call.
 
     Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
+    A slow one holds them up for a few seconds at most: then the log dirs are to be listed again.
+
+    Returns:
+        The rows of those that were tried, problems of disks, and whether some were not tried.
     """
+    until_ms = clock.monotonic_ms() + CAPTURE_MS
     left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
     for action in plan.actions:
         row, item = row_and_item(action)
@@ -140,7 +148,7 @@ def _capture_all(
     rows: list[ItemResult] = []
     problems: list[Problem] = []
     reporter.begin("captured", len(plan.actions))
-    while left:
+    while left and (not rows or clock.monotonic_ms() < until_ms):
         broker.require_unchanged()
         broker.require_owned()
         begun = {}
@@ -151,7 +159,9 @@ def _capture_all(
         gather(pending for _, pending in begun.values())
         for log_dir, (some, pending) in begun.items():
             try:
-                rows += [after(row, outcome) for (row, _), outcome in zip(some, pending.result(), strict=True)]
+                outcomes = pending.result()
+                rows += [after(row, outcome) for (row, _), outcome in zip(some, outcomes, strict=False)]
+                left[log_dir] = [*some[len(outcomes) :], *left[log_dir]]
             except (LogDirError, OSError) as error:
                 problems.append(
                     error.problem() if isinstance(error, LogDirError) else as_disk_error(log_dir, error).problem()
@@ -160,7 +170,7 @@ def _capture_all(
         left = {log_dir: rest for log_dir, rest in left.items() if rest}
         reporter.advance(sum(len(some) for some, _ in begun.values()))
     reporter.end()
-    return rows, problems
+    return rows, problems, bool(left)
 
 
 def _sorted_out(

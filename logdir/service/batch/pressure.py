@@ -35,8 +35,10 @@ from logdir.service.report.result import ItemResult, ItemState
 from logdir.worker.look import NOTHING
 from logdir.worker.operations import has_other_names
 
-_AS_NAMED = PurgeOverrides(is_even_if_early=True)
-"""Without cluster metadata a replica goes as if an operator had named it."""
+_AS_NAMED = PurgeOverrides(is_even_if_early=True, is_latest_alone=True)
+"""Without cluster metadata a replica goes as if an operator had named it. A snapshot from before its removal, which may
+be an hour old, does not keep what the end of the same log shows as removed.
+"""
 
 
 @dataclass(slots=True)
@@ -89,8 +91,8 @@ def relieve(
             rows, problems = _purge(broker, item, room, looking, rates, reporter)
             found.items += rows
             found.problems += problems
-            if problems:
-                break
+            if problems or any(row.state is not ItemState.DONE and row.new_path is not None for row in rows):
+                break  # What is claimed is removed first, before another one goes.
             freed_bytes += sum((item.log_bytes or 0) for row in rows if row.state is ItemState.DONE)
     return found
 

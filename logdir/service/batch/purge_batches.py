@@ -91,6 +91,7 @@ def purge_all(
     became: dict[_Place, Outcome] = {}
     problems: list[Problem] = []
     sick: set[str] = set()
+    paused: set[str] = set()
     reporter.begin("done", len(actions))
 
     def step(some: Sequence[Purge]) -> Mapping[_Place, _Became]:
@@ -107,6 +108,9 @@ def purge_all(
             if not goes_on or log_dir in sick or halted() is not None:
                 break
             reporter.advance(0)
+        if steps and not goes_on:
+            # What is claimed cannot be restored: no other replica of the disk is, before its removal has ended.
+            paused.add(log_dir)
         handled: dict[_Place, Outcome | None] = {(log_dir, name): outcome for name, outcome in outcomes.items()}
         if log_dir in sick:
             # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
@@ -115,10 +119,12 @@ def purge_all(
 
     def decide(left: Collection[_Place]) -> Turn[_Place, _Became]:
         if (error := halted()) is not None:
-            return Turn(settled={place: (place, undone(f"{DELETING}/{place[1]}", error)) for place in left})
+            return Turn(settled={place: (place, _left(place, error)) for place in left})
         # No purge begins on a failed disk.
         if sick and (lost := {place: (place, None) for place in left if place[0] in sick}):
             return Turn(settled=lost)
+        if cut := {place: (place, _left(place, _behind())) for place in left if place[0] in paused}:
+            return Turn(settled=cut)
         log_dir = next(iter(left))[0]
         some = [actions[place] for place in islice(takewhile(lambda place: place[0] == log_dir, left), room.partitions)]
         return Turn(steps=lambda: [partial(step, some)])
@@ -136,6 +142,21 @@ def purge_all(
     )
     reporter.end()
     return [_row(row, became.get((action.log_dir, action.name))) for row, action in planned], problems
+
+
+def _left(place: _Place, error: LogDirError) -> Outcome:
+    """Return the outcome of a replica that was not begun."""
+    return undone(f"{DELETING}/{place[1]}", error)
+
+
+def _behind() -> PurgePausedError:
+    """Return why a replica was not begun: the removal of another one of its disk has not ended."""
+    return PurgePausedError(
+        "purge",
+        expected="no removal on its disk that has not ended",
+        found="one that takes longer than a step",
+        fix="it is unchanged; the next purge goes on with both",
+    )
 
 
 def _in_order(planned: Sequence[tuple[ItemResult, Purge]]) -> list[_Place]:

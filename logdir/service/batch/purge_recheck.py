@@ -59,6 +59,8 @@ class PurgeOverrides(NamedTuple):
     is_even_if_assigned: bool = False
     is_even_if_last: bool = False
     is_even_if_early: bool = False
+    is_latest_alone: bool = False
+    """As in ``PurgeRecheck``: no option of a command, but of the daemon on a nearly full disk."""
 
 
 NO_OVERRIDES: Final = PurgeOverrides()
@@ -159,6 +161,7 @@ def _blank(
         last_applied=last_applied,
         is_even_if_assigned=overrides.is_even_if_assigned,
         is_even_if_last=overrides.is_even_if_last,
+        is_latest_alone=overrides.is_latest_alone,
         # If an expected log is missing, only replicas that the operator names are purged.
         is_named=overrides.is_even_if_last or overrides.is_even_if_early,
     )

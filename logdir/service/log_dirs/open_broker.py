@@ -181,7 +181,9 @@ class OpenBroker:
         Raises:
             LogDirReplacedError: an owner lock was replaced.
         """
-        owned = {log_dir: path for log_dir, path in self.owned.items() if log_dir not in self.quarantined}
+        # Captures are made on a stale disk, too.
+        others = {log_dir for log_dir, why in self.quarantined.items() if why.slug != "stale-disk"}
+        owned = {log_dir: path for log_dir, path in self.owned.items() if log_dir not in others}
         self._require(require_owner_lock, owned)
 
     def require_in_place(self) -> None:

@@ -34,7 +34,7 @@ from logdir.worker.port import Pending, Port
 from logdir.worker.reaping import Unreaped
 from logdir.worker.refusing import RefusingPort
 from logdir.worker.remote import gather
-from logdir.worker.start import close_all, run_apart, start
+from logdir.worker.start import close_all, run_apart, run_aside, start
 from logdir.worker.state import failed_syncs
 
 P = ParamSpec("P")
@@ -270,6 +270,12 @@ class BrokerPorts:
             pending.result()
         where = path or "the metadata log"
         return run_apart(where, self.patience_ms, call, *args, **kwargs)
+
+    def aside(
+        self, path: str, between: Callable[[], None], call: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Make a long call that changes no log dir in a process of its own. Arguments and errors as ``run_aside``."""
+        return run_aside(path, self.patience_ms, between, call, *args, **kwargs)
 
 
 def unanswered(log_dir: str, problem: Problem) -> LogDirFacts:

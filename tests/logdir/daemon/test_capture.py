@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from logdir.formats.own import replica_marker
+from logdir.daemon.state import LogDirState
+from logdir.formats.own import heartbeat_file, replica_marker
+from logdir.formats.own.heartbeat_file import Boot
 from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import UNIQUE, daemon, until
 from tests.tools.ctl import ctl, ctl_json
@@ -58,6 +61,42 @@ def test_a_stray_is_captured_and_held(tmp_path: Path) -> None:
         until("it is captured", lambda: one.status().captured == 1)
         (disk, _) = one.status().log_dirs
         assert (disk.staged, disk.held, disk.next_due_ms) == (1, 1, None)
+
+
+def make_stale(log_dir: Path) -> Path:
+    """Put a disk back to two hours ago, in the boot before this one; return its heartbeat."""
+    file = Path(f"{log_dir}.logdird/heartbeat.json")
+    known = heartbeat_file.parse(file.read_bytes())
+    before = (Boot(boot_id="before", seen_ms=60_000, credited_ms=0),)
+    file.write_bytes(heartbeat_file.render(replace(known, boots=before, wall_ms=known.wall_ms - 2 * 3_600_000)))
+    return file
+
+
+def test_a25_a_deletion_is_captured_whose_replica_lies_on_a_disk_that_was_away(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        make_stale(one.log_dirs[1])
+        one.make(disk=1)
+        one.start()
+        one.delete(one.make())
+        until("it is captured", lambda: one.status().captured == 1)
+        assert (one.staged(), "passed-over" in one.log) == ([f"{TOPIC_ID}_0"], False)
+        said = ctl("staged", "ls", "--server-properties", one.server_properties)
+        assert "not-known-yet" in said.out
+
+
+def test_a25_a_deletion_on_a_disk_that_was_away_is_captured(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False) as one:
+        file = make_stale(one.log_dirs[1])
+        stale = file.read_bytes()
+        one.start()
+        gone = one.delete(one.make(disk=1))
+        until("it is captured", lambda: one.status().captured == 1)
+        one.remove(gone)
+        assert (one.staged(0), one.staged(1)) == ([], [f"{TOPIC_ID}_0"])
+        disk = one.status().log_dirs[1]
+        assert (disk.state, disk.problem and disk.problem.slug) == (LogDirState.QUARANTINED, "stale-disk")
+        assert abs((disk.next_due_ms or 0) - (time.time() * 1000 + 14_400_000)) < 60_000
+        assert file.read_bytes() == stale
 
 
 def test_a_hundred_deletions_at_once_are_captured_on_two_disks(tmp_path: Path) -> None:

@@ -53,8 +53,11 @@ class Alone:
     def capture_between(self, work: Work) -> None:
         """Do nothing."""
 
-    def check_between(self, work: Work) -> None:
+    def check_between(self, work: Work, *, is_long: bool = False) -> None:
         """Do nothing."""
+
+    def start_error(self) -> None:
+        """Return ``None``: no handover waits."""
 
 
 def opened(one: Daemon) -> Session:

@@ -128,7 +128,15 @@ def test_a25_the_disk_of_another_broker_is_left_out_and_the_others_go_on(
         log_dir(place, directory="AAAAAAAAAAAAAAAAAAAABQ", **belongs)
         assert ctl("init", "--log-dirs", place, "--apply").status == 0
         foreign = one.delete(one.make(disk=number))
-        until("it is left out", lambda: one.status().log_dirs[number].state.value == "offline")
+        assert one.process is not None
+        one.process.send_signal(signal.SIGHUP)  # It may have been looked at when it was not made to its end.
+
+        def is_foreign() -> bool:
+            found = one.status().log_dirs[number].problem
+            return found is not None and found.slug == "foreign"
+
+        until("it is left out", is_foreign)
+        assert one.status().log_dirs[number].state.value == "offline"
         problem = one.status().log_dirs[number].problem
         assert problem is not None
         assert (problem.slug, problem.path) == ("foreign", f"{place}/meta.properties")

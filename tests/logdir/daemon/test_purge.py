@@ -84,6 +84,18 @@ def test_a_stopped_purge_of_an_operator_says_what_it_removed(tmp_path: Path) -> 
         assert [event["event"] for event in one.events()].count("purged") == 30 - left
 
 
+def test_a_handover_ends_a_purge_that_keeps_the_broker_from_its_start(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        purge = staged(one, 30, 1 << 20)
+        with launch(*purge, "--bytes-per-second", 1 << 20, "--apply") as asked:
+            until("the purge has begun", lambda: len(one.staged()) < 30)
+            said = ctl("handover", "--config", one.config)
+            assert said.status == Exit.DONE, said
+            _, err = asked.communicate(timeout=30)
+        assert 0 < len(one.staged()) < 30
+        assert (asked.returncode, b"handed-over" in err) == (Exit.PROBLEMS, True), err
+
+
 def test_while_the_pause_file_exists_nothing_that_is_due_is_purged(tmp_path: Path) -> None:
     with daemon(tmp_path, more=SOON) as one:
         (one.folder / "state" / "pause-purge").touch()

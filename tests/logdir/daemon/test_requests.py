@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
+from logdir.daemon.faults import StoppingError
+from logdir.daemon.requests import Request, Requests, stopped
 from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import Daemon, ask, daemon, until
 from tests.oracle.oracle import answer
 from tests.reconcile.universe import document, listed
-from tests.tools.ctl import Said, ctl, held
+from tests.tools.ctl import Said, ctl, held, launch
 from tests.tools.reconcile_rig import GONE, age
 from tools.cli.arguments import Exit
 
@@ -110,6 +115,48 @@ def test_the_commands_of_the_guide_are_for_the_daemon_as_the_request_was(tmp_pat
         text = " ".join(said.out.replace("\\\n", "").split())
         assert f"logdirctl staged hold {TOPIC_ID} --config {one.config} --apply" in text
         assert "--server-properties" not in text
+
+
+def exported(one: Daemon, into: Path, size: int) -> subprocess.Popen[bytes]:
+    """Begin the export of a captured replica that takes some seconds; it has begun at the end."""
+    into.mkdir()
+    gone = one.delete(one.make("big"))
+    os.truncate(gone / f"{0:020}.log", size)
+    until("it is captured", lambda: one.status().captured == 1)
+    one.remove(gone)
+    asked = launch("staged", "export", "big", "-o", into, "--config", one.config, "--apply")
+    until("the copy has begun", lambda: any(into.glob("*.partial*/*.log")) or asked.poll() is not None)
+    return asked
+
+
+def test_a17_a_deletion_is_captured_while_an_export_copies(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        asked = exported(one, tmp_path / "copy", 1 << 30)
+        one.delete(one.make("pay"))
+        until("it is captured", lambda: one.status().captured == 2)
+        assert asked.poll() is None
+        out, err = asked.communicate(timeout=120)
+        assert (asked.returncode, out.count(b" done ")) == (Exit.DONE, 1), err
+
+
+def test_a_handover_ends_an_export_that_keeps_the_broker_from_its_start(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        asked = exported(one, tmp_path / "copy", 1 << 31)
+        said = ctl("handover", "--config", one.config)
+        assert said.status == Exit.DONE, said
+        _, err = asked.communicate(timeout=60)
+        assert (asked.returncode, b"handed-over" in err) == (Exit.REFUSED, True), err
+        assert one.staged() == [f"{TOPIC_ID}_0"]
+
+
+def test_the_requests_of_a_daemon_that_ends_are_answered_although_a_client_has_left() -> None:
+    requests = Requests()
+    futures: list[Future[object]] = [Future(), Future()]
+    for future in futures:
+        requests.add(Request("capture", lambda work: None, future))
+    assert futures[0].cancel()
+    stopped(requests.take_all())
+    assert isinstance(futures[1].exception(), StoppingError)
 
 
 def test_without_a_daemon_the_command_does_it_itself(tmp_path: Path) -> None:

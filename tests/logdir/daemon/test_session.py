@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ from logdir.daemon.session import Kept, Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.errors import LogDirReplacedError
+from logdir.formats.own import heartbeat_file
+from logdir.formats.own.heartbeat_file import Boot
 from logdir.service.batch.auto_capture import capture_new
 from logdir.service.report.result import ItemState
 from logdir.worker.port import LocalPort
@@ -48,6 +52,41 @@ def test_a_failed_sync_is_final_at_once_and_for_later_processes(tmp_path: Path) 
     assert item.problem is not None
     assert item.problem.slug == "sync-failed"
     assert one.staged() == []
+    session.close()
+
+
+def deleted_on_a_stale_disk(one: Daemon) -> None:
+    """Put the second disk back to two hours ago, in the boot before this one; let a broker have deleted there."""
+    file = Path(f"{one.log_dirs[1]}.logdird/heartbeat.json")
+    known = heartbeat_file.parse(file.read_bytes())
+    before = (Boot(boot_id="before", seen_ms=60_000, credited_ms=0),)
+    file.write_bytes(heartbeat_file.render(replace(known, boots=before, wall_ms=known.wall_ms - 2 * 3_600_000)))
+    one.delete(one.make(disk=1))
+
+
+def test_a25_a_stale_disk_on_which_a_sync_failed_gets_no_capture(tmp_path: Path) -> None:
+    one = Daemon(tmp_path)
+    deleted_on_a_stale_disk(one)
+    session = opened(one)
+    assert session.broker.quarantined[str(one.log_dirs[1])].slug == "stale-disk"
+    fail_syncs_of(session, one.log_dirs[1])
+    session.note_failed_syncs()
+    (item,) = capture_new(session.broker, session.leavers, CapturePolicy()).items
+    assert (item.state, item.problem and item.problem.slug) == (ItemState.REFUSED, "sync-failed")
+    assert one.staged(1) == []
+    session.close()
+
+
+def test_a25_a_stale_disk_with_another_owner_lock_gets_no_capture(tmp_path: Path) -> None:
+    one = Daemon(tmp_path)
+    deleted_on_a_stale_disk(one)
+    session = opened(one)
+    lock = Path(f"{one.log_dirs[1]}.logdird/owner.lock")
+    lock.rename(lock.with_name("old"))
+    lock.touch()
+    with pytest.raises(LogDirReplacedError):
+        capture_new(session.broker, session.leavers, CapturePolicy())
+    assert one.staged(1) == []
     session.close()
 
 

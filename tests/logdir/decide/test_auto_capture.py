@@ -8,6 +8,7 @@ import pytest
 
 from logdir.decide.auto_capture import CapturePolicy, passed_over
 from logdir.decide.staged.deadline import DelayPolicy
+from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.ids import TopicId
@@ -40,9 +41,24 @@ DELETED = replica(f"pay-0.{UNIQUE}-delete", Kind.DELETE)
 STRAY = replica(f"pay-0.{UNIQUE}-stray", Kind.STRAY)
 
 
-def asked(one: Replica, *others: Replica, policy: CapturePolicy | None = None) -> str | None:
+STALE = Problem("stale-disk", "/d2", "a disk that was never away", "a heartbeat 2 hours behind the other disks'")
+
+
+def asked(
+    one: Replica,
+    *others: Replica,
+    policy: CapturePolicy | None = None,
+    quarantined: Problem | None = None,
+    problem: Problem | None = None,
+) -> str | None:
+    """Ask about a replica of ``/d1``, with others on ``/d1`` and ``/d2``; the problems are those of ``/d2``."""
     facts = [
-        LogDirFacts(log_dir=log_dir, problem=None, replicas=tuple(r for r in (one, *others) if r.log_dir == log_dir))
+        LogDirFacts(
+            log_dir=log_dir,
+            problem=problem if log_dir == "/d2" else None,
+            quarantined=quarantined if log_dir == "/d2" else None,
+            replicas=tuple(r for r in (one, *others) if r.log_dir == log_dir),
+        )
         for log_dir in ("/d1", "/d2")
     ]
     return passed_over(one, ReplicaIndex(facts), policy or CapturePolicy())
@@ -69,6 +85,13 @@ def test_what_a_move_between_two_disks_left_is_not() -> None:
 )
 def test_what_is_not_certain_is_captured(other: Replica) -> None:
     assert asked(DELETED, other) is None
+
+
+def test_a25_what_is_live_on_a_disk_that_is_quarantined_or_not_all_read_is_captured() -> None:
+    old = replica("pay-0", Kind.LIVE, log_dir="/d2")
+    assert asked(DELETED, old, quarantined=STALE) is None
+    assert asked(DELETED, old, quarantined=STALE._replace(slug="sync-failed")) is None
+    assert asked(DELETED, old, problem=STALE._replace(slug="log-dir-offline")) is None
 
 
 def test_a_stray_is_captured_beside_a_live_replica() -> None:

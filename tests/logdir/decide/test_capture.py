@@ -82,3 +82,24 @@ def test_what_is_not_captured(item: Replica, one: LogDirFacts | None, why: Why |
 
 def test_nothing_is_captured_without_a_work_root() -> None:
     assert decide(DELETE, room=None) == ([], [(DELETE.path, Why.NO_WORK_ROOT)])
+
+
+STALE = Problem("stale-disk", "/d1", "a disk that was never away", "a heartbeat 2 hours behind the other disks'")
+
+
+def test_a25_a_disk_quarantined_only_as_stale_gets_captures() -> None:
+    assert decide(DELETE, STRAY, one=facts(DELETE, STRAY, quarantined=STALE)) == (
+        [(DELETE.path, 18_000_000), (STRAY.path, None)],
+        [],
+    )
+
+
+@pytest.mark.parametrize("slug", ["sync-failed", "disk-read-only", "log-dir-offline", "changed-since-plan"])
+def test_a25_a_disk_quarantined_for_anything_else_gets_none(slug: str) -> None:
+    assert decide(DELETE, one=facts(DELETE, quarantined=STALE._replace(slug=slug))) == ([], [(DELETE.path, None)])
+
+
+def test_a25_a_stale_disk_gets_no_capture_that_is_refused_on_any_disk() -> None:
+    stale = facts(DELETE, quarantined=STALE)
+    assert decide(DELETE, one=stale, room=None) == ([], [(DELETE.path, Why.NO_WORK_ROOT)])
+    assert decide(DELETE, one=stale, room=replace(ROOM, free_bytes=9)) == ([], [(DELETE.path, Why.LOW_SPACE)])

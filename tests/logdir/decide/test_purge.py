@@ -310,3 +310,23 @@ def test_without_metadata_nothing_whose_marker_is_not_known_goes_unless_it_is_na
     look = replace(LOOK, image=None, blind=blind, is_named=is_named)
     refusal = against_purge(look, replace(staged_replicas(), marker=None), ReplicaIndex(()))
     assert (None if refusal is None else refusal.problem) == (None if is_named else blind)
+
+
+def test_a50_a_snapshot_from_before_its_removal_keeps_no_captured_replica_from_a_nearly_full_disk() -> None:
+    captured = replace(MARKER, intent=Intent.CAPTURED, reason=Reason.CAPTURED)
+    assert ASSIGNING is not None
+    old = replace(ASSIGNING, source=Source.METADATA_LOG, offset=5)
+    end = replace(NEWER, offset=9)
+    assigned_again = replace(old, offset=9)
+    look = replace(LOOK, image=None, aged=old, latest=(end,), is_named=True)
+
+    def against(one: PurgeRecheck) -> Refusal | None:
+        return against_purge(one, staged_replicas(captured), ReplicaIndex(()))
+
+    kept = against(look)  # A deadline can wait for the next snapshot.
+    assert kept is not None
+    assert kept.why is Why.ASSIGNED_HERE
+    assert against(replace(look, is_latest_alone=True)) is None
+    still = against(replace(look, latest=(assigned_again,), is_latest_alone=True))
+    assert still is not None
+    assert still.why is Why.ASSIGNED_HERE

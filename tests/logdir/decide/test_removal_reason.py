@@ -13,12 +13,24 @@ from logdir.decide.staged.pressure import oldest_first
 from logdir.decide.staged.purge import Purge, PurgeRequest, plan_purge
 from logdir.decide.staged.purge_recheck import PurgeRecheck
 from logdir.decide.staged.removal_reason import KEPT, RemovalReason, removal_reason
+from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 from logdir.observe.facts import LogDirFacts, ReplicaIndex
 from logdir.reasons import Reason
-from tests.logdir.decide.builders import HOUR_MS, ID, MARKER, NOW, OTHER_ID, WALL_MS, facts, replica, staged_replicas
+from tests.logdir.decide.builders import (
+    HOUR_MS,
+    ID,
+    MARKER,
+    NOW,
+    OTHER_ID,
+    WALL_MS,
+    assigning,
+    facts,
+    replica,
+    staged_replicas,
+)
 
 DELETED = replace(
     MARKER,
@@ -28,6 +40,10 @@ DELETED = replace(
     path=f"orders-3.{'0' * 32}-delete",
 )
 STRAY = replace(DELETED, path=f"orders-3.{'0' * 32}-stray", delay_ms=None)
+STALE = Problem("stale-disk", "/d2", "a disk that was never away", "a heartbeat 2 hours behind the other disks'")
+LIVE = facts(replica(log_dir="/d2"), log_dir="/d2")
+OLD = [replace(LIVE, quarantined=STALE), replace(LIVE, problem=STALE)]
+"""Log dirs of which no live replica counts as a copy."""
 ALIVE = {node: Broker(b"i" * 16, 1, is_fenced=node == 3) for node in (2, 3)}
 
 
@@ -87,10 +103,31 @@ def test_reason_is_what_committed_metadata_shows(found: Image | None, expected: 
 
 
 def test_what_is_live_on_another_disk_has_moved() -> None:
-    twin = facts(replica(log_dir="/d2"), log_dir="/d2")
-    assert reason(None, twin) == "replica-moved-away"
+    assert reason(None, LIVE) == "replica-moved-away"
     assert reason(None, facts(replica(log_dir="/d2", topic_id=OTHER_ID), log_dir="/d2")) == "not-known-yet"
     assert reason(None, facts(replica(log_dir="/d2", topic_id=None), log_dir="/d2")) == "not-known-yet"
+
+
+@pytest.mark.parametrize("old", OLD, ids=["quarantined", "not all read"])
+def test_a25_what_is_live_on_a_disk_that_is_quarantined_or_not_all_read_has_not_moved(old: LogDirFacts) -> None:
+    assert reason(None, old) == "not-known-yet"
+    assert reason(image(removed=REMOVAL), old) == "topic-removed"
+    assert reason(elsewhere(), old) == "replica-moved-away"
+    assert reason(None, old, facts(replica(log_dir="/d3"), log_dir="/d3")) == "replica-moved-away"
+
+
+@pytest.mark.parametrize("old", OLD, ids=["quarantined", "not all read"])
+def test_a25_what_was_captured_is_not_due_because_of_an_old_live_copy(old: LogDirFacts) -> None:
+    assert isinstance(decide(None, facts=(LIVE,)), Purge)
+    assert slug(decide(None, facts=(old,))) == "not-due"
+
+
+@pytest.mark.parametrize("old", OLD, ids=["quarantined", "not all read"])
+def test_a25_an_old_live_copy_lifts_no_assigned_here(old: LogDirFacts) -> None:
+    due = replace(DELETED, delay_ms=0)
+    assigned = assigning().image
+    assert isinstance(decide(assigned, marker=due, facts=(LIVE,)), Purge)
+    assert slug(decide(assigned, marker=due, facts=(old,))) == "assigned-here"
 
 
 def test_without_an_id_nothing_is_known() -> None:

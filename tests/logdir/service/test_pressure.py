@@ -75,6 +75,24 @@ def test_the_oldest_go_until_there_is_room(broker: OpenBroker, monkeypatch: pyte
     assert staged(broker) == ["2"]
 
 
+def test_a14_one_that_takes_longer_than_a_step_is_removed_before_another_is_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pressure, "_room", lambda *_, at_least: FULL)
+    top = log_dir(tmp_path / "d1")
+    named = ("--log-dirs", str(top))
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    for number in range(3):
+        gone = partition(top / f"pay-{number}.{UNIQUE}-delete", segments=dict.fromkeys(range(40), 100))
+        assert ctl("capture", f"pay-{number}", *named, "--apply").status == Exit.DONE
+        shutil.rmtree(gone)
+    with opened(BrokerRequest(log_dirs=str(top)), changes=True) as broker:
+        found = relieve(broker, {str(top): FULL}, Rates(0, 100, budget_ms=1), SILENT)
+    assert [item.state for item in found.items] == [ItemState.UNDONE]
+    names = sorted(os.listdir(f"{top}.logdird/deleting"))
+    assert [name.endswith(".purging") for name in names] == [True, False, False], names
+
+
 def test_what_was_freed_counts_although_the_file_system_does_not_say_so_yet(
     broker: OpenBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,8 +88,8 @@ public class Helper {
         // On a topic just made the first request may come before the leader is up. With others in flight behind it,
         // the leader, which has no state of this producer, takes the second batch first, and then none ever again.
         p.put("max.in.flight.requests.per.connection", "1");
-        p.put("max.block.ms", "15000");
-        p.put("delivery.timeout.ms", "15000");
+        p.put("max.block.ms", "60000");
+        p.put("delivery.timeout.ms", "60000");
         int records = Integer.parseInt(a[3]), bytes = Integer.parseInt(a[4]), keys = Integer.parseInt(a[5]);
         boolean inTransaction = a.length > 6;
         if (inTransaction) p.put("transactional.id", a[6]);
@@ -146,8 +146,8 @@ public class Helper {
         p.put("value.serializer", ByteArraySerializer.class.getName());
         p.put("acks", "all");
         p.put("max.in.flight.requests.per.connection", "1");
-        p.put("max.block.ms", "15000");
-        p.put("delivery.timeout.ms", "15000");
+        p.put("max.block.ms", "60000");
+        p.put("delivery.timeout.ms", "60000");
         if (a.length > 4) p.put("transactional.id", a[4]);
         // What is left open stays so: after the usual minute the broker writes an abort by itself. No broker takes more.
         if (a.length > 4) p.put("transaction.timeout.ms", "900000");

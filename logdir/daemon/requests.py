@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from logdir.daemon.faults import stopping_error
 from logdir.daemon.start_awaited import waiting_error
@@ -21,6 +21,9 @@ from logdir.service.batch.use_cases import HANDOVER
 if TYPE_CHECKING:
     from logdir.daemon.work import Work
 
+Answer: TypeAlias = Future[Any]
+"""What a request comes to, or the error that ended it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -28,7 +31,7 @@ class Request:
 
     what: str
     run: Callable[[Work], Any]
-    answer: Future[Any]
+    answer: Answer
 
     def refuse(self, error: LogDirError) -> None:
         """Answer it with an error, unless its client has left."""

@@ -24,7 +24,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Collection
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -36,7 +35,7 @@ from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
 from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
-from logdir.daemon.requests import Request, Requests, refused, stopped
+from logdir.daemon.requests import Answer, Request, Requests, refused, stopped
 from logdir.daemon.session import Kept, Session, is_of
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
@@ -86,7 +85,7 @@ class Supervisor:
         self.quorum = Quorum(self.purge_due)
         self.start_awaited = StartAwaited()
         self.looks = Looks(config.state_dir, history.keep_look)
-        self.started: Future[None] = Future()
+        self.started: Answer = Answer()
         """Ends when the log dirs were opened for the first time, or with the error that prevents it."""
         self._state = DaemonState.STARTING
         self._since_ms = clock.now_ms()
@@ -175,7 +174,7 @@ class Supervisor:
             self._is_rescan_due = self._is_sweep_due = self._is_purge_due = True
             self._lock.notify_all()
 
-    def submit(self, what: str, run: Callable[[Work], Any]) -> Future[Any]:
+    def submit(self, what: str, run: Callable[[Work], Any]) -> Answer:
         """Enqueue a request; return its future result.
 
         Args:
@@ -185,7 +184,7 @@ class Supervisor:
         Raises:
             StoppingError: the daemon ends.
         """
-        request = Request(what, run, Future())
+        request = Request(what, run, Answer())
         with self._lock:
             if self._is_stopping:
                 raise stopping_error()

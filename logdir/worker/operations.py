@@ -31,7 +31,7 @@ from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.outside import KeptFree
 from logdir.worker.state import WorkerState
 
-CAPTURE_MS: Final = 2000
+CAPTURE_MS: Final = 1000
 """After so long no other directory of a list is begun: a broker removes those of other log dirs meanwhile."""
 CAPTURED_AT_ONCE: Final = 4
 """Parallel captures on one log dir: a sync is the disk's time."""

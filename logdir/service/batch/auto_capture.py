@@ -55,10 +55,14 @@ class Leavers:
     """Whether the last look found a log dir that changed, or one that can be read again or no more."""
     missed: int = 0
     """Directories that the broker removed before they were captured."""
+    seen_at: dict[Place, int] = field(default_factory=dict)
+    """At which look each directory was seen first: its broker removes it before those that came later."""
+    looks: int = 0
+    """How many looks there were."""
     starts: SeenStarts = field(default_factory=SeenStarts)
 
     def new(self, broker: OpenBroker) -> tuple[Place, ...]:
-        """List the log dirs again; return the directories that are still to be handled, sorted."""
+        """List the log dirs again; return the directories that are still to be handled, longest known first."""
         self.starts.read(broker)
         found: list[Leaving | LogDirSuspectError] = broker.ports.each(
             lambda port: port.begin(leaving, port.log_dir, self.mtimes.get(port.log_dir))
@@ -81,8 +85,11 @@ class Leavers:
         there = {(log_dir, name) for log_dir, names in self.names.items() for name in names}
         self.handled &= there
         self.starts.keep_only(there)
+        self.looks += 1
+        self.seen_at = {place: self.seen_at.get(place, self.looks) for place in there}
         # Of a log dir that cannot be read nothing is known: what was there before is no miss.
-        return tuple(sorted(one for one in there - self.handled if one[0] not in unread))
+        left = (place for place in there - self.handled if place[0] not in unread)
+        return tuple(sorted(left, key=lambda place: (self.seen_at[place], place)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

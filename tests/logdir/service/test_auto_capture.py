@@ -138,3 +138,18 @@ def test_a_log_dir_that_cannot_be_listed_has_missed_nothing(rig: Rig) -> None:
     away.rename(rig.disks[1])
     rig.leavers.new(rig.broker)
     assert (rig.leavers.unread, rig.leavers.missed) == (frozenset(), 0)
+
+
+def test_a17_what_is_left_by_a_look_that_took_too_long_comes_first_in_the_next(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_capture, "CAPTURE_MS", 0)
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    for name in ("b-0", "z-0"):
+        rig.delete(name)
+    first = rig.look()
+    assert ([item.path.partition(".")[0] for item in first.items], first.is_cut_off) == (["b-0"], True)
+    rig.delete("a-0")  # Its name comes before those that its broker removes earlier.
+    second, third = rig.look(), rig.look()
+    assert [item.path.partition(".")[0] for item in (*second.items, *third.items)] == ["z-0", "a-0"]
+    assert (second.is_cut_off, third.is_cut_off) == (True, False)

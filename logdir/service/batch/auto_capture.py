@@ -33,11 +33,13 @@ from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.reporter import SILENT, Reporter
 from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.worker.look import Deep
-from logdir.worker.operations import CAPTURE_MS, capture_all
+from logdir.worker.operations import capture_all
 from logdir.worker.remote import gather
 
 AT_ONCE: Final = 64
 """How many directories a log dir captures with one call."""
+LOOK_MS: Final = 10 * 1000
+"""After so long what is left waits for the next look: each costs more than the captures of a moment."""
 
 
 @dataclass(slots=True)
@@ -141,12 +143,12 @@ def _capture_all(
     """Capture the planned directories, on every log dir at the same time, some with each call.
 
     Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
-    A slow one holds them up for a few seconds at most: then the log dirs are to be listed again.
+    A slow one holds them up for some seconds at most: then the log dirs are to be listed again.
 
     Returns:
         The rows of those that were tried, problems of disks, and whether some were not tried.
     """
-    until_ms = clock.monotonic_ms() + CAPTURE_MS
+    until_ms = clock.monotonic_ms() + LOOK_MS
     left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
     for action in plan.actions:
         row, item = row_and_item(action)

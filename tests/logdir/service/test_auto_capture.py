@@ -143,7 +143,7 @@ def test_a_log_dir_that_cannot_be_listed_has_missed_nothing(rig: Rig) -> None:
 def test_a17_what_is_left_by_a_look_that_took_too_long_comes_first_in_the_next(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auto_capture, "CAPTURE_MS", 0)
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
     monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
     for name in ("b-0", "z-0"):
         rig.delete(name)

@@ -77,8 +77,8 @@ def release(
     if not is_applied:
         return _ran(log_dir, ItemState.PLANNED, _WHAT)
     session.let_go(log_dir, released(log_dir))
-    unwatch(tuple(session.released))
-    pid = session.unreaped.pids().get(log_dir)
+    unwatch(tuple(session.kept.released))
+    pid = session.kept.unreaped.pids().get(log_dir)
     if pid is None:
         return _ran(log_dir, ItemState.DONE, "nothing of logdird has it open: its disk can be unmounted")
     hangs = Problem(

@@ -13,9 +13,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from logdir.daemon.faults import stopping_error
 from logdir.daemon.start_awaited import waiting_error
-from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.errors import LogDirError
 from logdir.service.batch.use_cases import HANDOVER
 
 if TYPE_CHECKING:
@@ -67,15 +66,3 @@ class Requests:
     def start_error(self) -> LogDirError | None:
         """Return that a handover waits, for what would take long: a broker is about to start; ``None``: none does."""
         return waiting_error() if any(one.what == HANDOVER for one in self._waiting) else None
-
-
-def stopped(requests: tuple[Request, ...]) -> None:
-    """Answer requests of a daemon that ends."""
-    for request in requests:
-        request.refuse(stopping_error())
-
-
-def refused(requests: tuple[Request, ...], problem: Problem) -> None:
-    """Answer requests of a daemon whose log dirs are not open."""
-    for request in requests:
-        request.refuse(RefusedError.of(problem))

@@ -24,7 +24,6 @@ from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat, start_block
 from logdir.disk.record.start_block import StartBlockState
-from logdir.disk.root.work_root import path_of
 from logdir.errors import (
     ConfigError,
     DiskFullError,
@@ -38,7 +37,7 @@ from logdir.errors import (
     ReadOnlyDiskError,
 )
 from logdir.formats.own.heartbeat_file import Heartbeat
-from logdir.formats.own.work_root_file import Belonging, WorkRootKind
+from logdir.formats.own.work_root_file import Belonging
 from logdir.observe.facts import LogDirFacts
 from logdir.observe.mounts import identity_at
 from logdir.refusal_slug import Why
@@ -49,7 +48,7 @@ from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import LeftOut
-from logdir.service.log_dirs.quarantine import keep_in_mind
+from logdir.service.log_dirs.quarantine import is_within, keep_in_mind
 from logdir.worker.look import NOTHING
 from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
@@ -88,11 +87,7 @@ class Session:
     broker: OpenBroker
     failed: dict[str, Problem]
     """Log dirs that could not be opened, and why."""
-    quarantined: dict[str, Problem]
-    """The same objects as in ``Kept``, these four."""
-    leavers: Leavers
-    unreaped: Unreaped
-    released: dict[str, Problem]
+    kept: Kept
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     warnings: tuple[Problem, ...] = ()
@@ -160,7 +155,7 @@ class Session:
                 log_dir = _log_dir_of(error, request.config().log_dirs, failed)
                 if log_dir is None or not _is_its_own(error, is_first=is_first):
                     if first is not None and error.slug == Why.NO_LOG_DIR_ANSWERS.value:
-                        raise first from error  # What was wrong says more than that nothing is left.
+                        raise first from error  # That no log dir is left only follows from it.
                     raise
                 first = first or error
                 failed[log_dir] = _before_advice(error).problem()
@@ -186,10 +181,7 @@ class Session:
                 config=config,
                 broker=broker,
                 failed=failed,
-                quarantined=kept.quarantined,
-                leavers=leavers,
-                unreaped=unreaped,
-                released=kept.released,
+                kept=kept,
                 warnings=() if short is None else (short,),
                 is_resting=is_resting,
                 _stack=stack,
@@ -198,7 +190,7 @@ class Session:
     def quarantine(self, log_dir: str, problem: Problem) -> None:
         """Change nothing more on a log dir until the daemon is started again."""
         # In place of ``stale-disk``, with which captures go on.
-        self.broker.quarantined[log_dir] = self.quarantined.setdefault(log_dir, problem)
+        self.broker.quarantined[log_dir] = self.kept.quarantined.setdefault(log_dir, problem)
 
     def note_failed_syncs(self) -> None:
         """Quarantine the disks on which a sync failed, and record that for later processes at once."""
@@ -209,11 +201,11 @@ class Session:
 
     def let_go(self, log_dir: str, problem: Problem) -> None:
         """End the worker of a log dir, and leave it out from now on; ``problem``: why, and how it is taken back."""
-        if log_dir not in self.released:
-            self.released[log_dir] = problem
-            self.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
+        if log_dir not in self.kept.released:
+            self.kept.released[log_dir] = problem
+            self.kept.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
             self.failed.pop(log_dir, None)
-            self.broker.notes[:] = [note for note in self.broker.notes if not is_of(note.path, log_dir)]
+            self.broker.notes[:] = [note for note in self.broker.notes if not is_within(note.path, log_dir)]
             self.list()
 
     def beat(self, now: Instant) -> None:
@@ -299,8 +291,8 @@ class Session:
         notes = {note.path: note for note in self.broker.notes}
         problems = {one.log_dir: one.problem for one in self.facts if one.problem is not None}
         for log_dir in self.broker.named.log_dirs:
-            if log_dir in self.released:
-                found[log_dir] = LogDirState.OFFLINE, self.released[log_dir]
+            if log_dir in self.kept.released:
+                found[log_dir] = LogDirState.OFFLINE, self.kept.released[log_dir]
             elif log_dir in self.failed and log_dir not in self.broker.quarantined:
                 found[log_dir] = LogDirState.OFFLINE, self.failed[log_dir]
             elif log_dir in self.broker.ports.suspect:
@@ -321,10 +313,10 @@ class Session:
         """
         if self.is_resting or self.is_another_there:
             return True
-        known = self.released.keys() | self.failed.keys()
+        known = self.kept.released.keys() | self.failed.keys()
         suspect = [one for one in self.broker.ports.ports if one.is_suspect and one.log_dir not in known]
-        self.unreaped.keep(suspect)
-        return bool({port.log_dir for port in suspect} - self.unreaped.pids().keys())
+        self.kept.unreaped.keep(suspect)
+        return bool({port.log_dir for port in suspect} - self.kept.unreaped.pids().keys())
 
     def require_same(self) -> None:
         """Return if configuration, owner locks and mounts are as the session began.
@@ -380,14 +372,9 @@ def _before_advice(error: LogDirError) -> LogDirError:
     return error.__cause__ if isinstance(error.__cause__, LogDirError) else error
 
 
-def is_of(path: str, log_dir: str) -> bool:
-    """Whether a path lies in a log dir or its work root."""
-    return any(f"{path}/".startswith(f"{top}/") for top in (log_dir, path_of(WorkRootKind.BESIDE, log_dir)))
-
-
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:
     """Return the log dir that an error is about, unless it is known already."""
     for log_dir in log_dirs:
-        if log_dir not in known and is_of(error.path, log_dir):
+        if log_dir not in known and is_within(error.path, log_dir):
             return log_dir
     return None

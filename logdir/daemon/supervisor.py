@@ -35,12 +35,13 @@ from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
 from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
-from logdir.daemon.requests import Answer, Request, Requests, refused, stopped
-from logdir.daemon.session import Kept, Session, is_of
+from logdir.daemon.requests import Answer, Request, Requests
+from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.work import Work
-from logdir.errors import ConfigError, LogDirError, Problem
+from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
+from logdir.service.log_dirs.quarantine import is_within
 
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
@@ -225,7 +226,8 @@ class Supervisor:
                     self._is_stopping = True
                 self._move(Event.IDLE)
                 left = self._requests.take_all()
-            stopped(left)
+            for request in left:
+                request.refuse(stopping_error())
 
     def _serve_once(self) -> bool:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
@@ -248,7 +250,8 @@ class Supervisor:
             LOG.error("broker.not-opened %s", self._problem.line())
             with self._lock:
                 waiting = self._requests.take_all()
-            refused(waiting, self._problem)
+            for request in waiting:
+                request.refuse(RefusedError.of(self._problem))
             return False
         self._problem = None
         with self._lock:
@@ -271,7 +274,7 @@ class Supervisor:
         One that failed for the first time in a while is only opened again.
         """
         problem, log_dirs = self._problem, self._log_dirs
-        log_dir = None if problem is None else next((one for one in log_dirs if is_of(problem.path, one)), None)
+        log_dir = None if problem is None else next((one for one in log_dirs if is_within(problem.path, one)), None)
         if problem is None or log_dir is None:
             return False
         if self._wait_ms:

@@ -184,7 +184,7 @@ class Work:
         if self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
             self._capture()
         session, looks = self.session, self.supervisor.looks
-        delay_ms = session.leavers.starts.delete_delay_ms
+        delay_ms = session.kept.leavers.starts.delete_delay_ms
         late = looks.note(session.config.server_properties, delay_ms, is_running=self.is_running)
         if late is not None:
             LOG.warning("look.too-late %s", late.line())
@@ -192,12 +192,12 @@ class Work:
 
     def _capture(self) -> None:
         session = self.session
-        found = capture_new(session.broker, session.leavers, self.policy)
+        found = capture_new(session.broker, session.kept.leavers, self.policy)
         counters = self.supervisor.counters
-        counters.missed += session.leavers.missed
-        session.leavers.missed = 0
+        counters.missed += session.kept.leavers.missed
+        session.kept.leavers.missed = 0
         if found.facts is None:
-            if session.leavers.has_changed:
+            if session.kept.leavers.has_changed:
                 session.list()
             return
         if found.is_cut_off:

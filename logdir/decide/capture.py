@@ -25,6 +25,7 @@ from logdir.decide.refusal import (
     refuse_untouched,
 )
 from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.stale_disk import STALE_DISK
 from logdir.formats.own.inventory import Kind
 from logdir.names import parse_partition_dir
 from logdir.observe.facts import LogDirFacts, Replica
@@ -35,8 +36,6 @@ CAPTURABLE = (Kind.DELETE, Kind.STRAY)
 """``-delete`` first, because a broker removes it soon."""
 LEAST_FREE_PERCENT = 10
 """``staged.min.free``: minimum percentage of free bytes, and of free inodes."""
-_STALE = "stale-disk"
-"""Slug of the only quarantine (``service.log_dirs.quarantine``) under which a broker's deletions are still captured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +120,7 @@ def _against(one: LogDirFacts, replica: Replica, room: CaptureRoom | None) -> Re
     where = replica.log_dir, replica.path
     if replica.ref.topic == METADATA_TOPIC or replica.kind is Kind.METADATA:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
-    quarantined = None if one.quarantined is not None and one.quarantined.slug == _STALE else one.quarantined
+    quarantined = None if one.quarantined is not None and one.quarantined.slug == STALE_DISK else one.quarantined
     if (refusal := refuse_quarantined(*where, quarantined) or refuse_untouched(replica)) is not None:
         return refusal
     if (problem := not_formatted(one)) is not None:

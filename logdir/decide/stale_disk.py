@@ -18,6 +18,8 @@ from collections.abc import Mapping
 
 from logdir.formats.own.heartbeat_file import Heartbeat
 
+STALE_DISK = "stale-disk"
+"""Slug of the problem of a stale disk. It alone keeps no deletion from being captured there."""
 RETURNED_MS = 60 * 60 * 1000
 """The lag from which on a disk is stale: more than any interrupted command can cause."""
 

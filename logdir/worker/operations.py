@@ -147,29 +147,23 @@ def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
     return outcome
 
 
-def export_copy(open_dir: OpenLogDir, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
-    """Export one replica, as ``disk.replica.export.export``; if that fails, the outcome is ``undone`` with the error.
+def export_aside(log_dir: str, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
+    """Export one replica, as ``disk.replica.export.export``, from a process that has not opened its log dir.
+
+    If that fails, the outcome is ``undone`` with the error.
 
     Raises:
         ReadOnlyDiskError: the disk cannot be read.
-    """
-    try:
-        export(open_dir, place, destination, places)
-    except ReadOnlyDiskError:
-        raise
-    except LogDirError as error:
-        return undone(place, error)
-    return done(place, place)
-
-
-def export_aside(log_dir: str, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
-    """Export one replica as ``export_copy``, from a process that has not opened its log dir.
-
-    Raises:
-        LogDirError: as ``open_true_root``, or as ``export_copy``.
+        LogDirError: as ``open_true_root``.
     """
     with open_true_root(HostDisk(), log_dir, is_start_block_allowed=True) as root:
-        return export_copy(root.open_dir, place, destination, places)
+        try:
+            export(root.open_dir, place, destination, places)
+        except ReadOnlyDiskError:
+            raise
+        except LogDirError as error:
+            return undone(place, error)
+    return done(place, place)
 
 
 def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:

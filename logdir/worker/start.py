@@ -92,11 +92,7 @@ def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, 
     if _IS_HERE.get():
         return call(*args, **kwargs)
     if not is_alone():
-        port = _started(path, patience_ms, Waiting())
-        try:
-            return port.run(call, *args, **kwargs)
-        finally:
-            close_all((port,))
+        return run_aside(path, patience_ms, lambda: None, call, *args, **kwargs)
     ours, theirs = socket.socketpair()
     starter = os.getpid()
     pid = os.fork()

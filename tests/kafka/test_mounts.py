@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +17,11 @@ from typing import Final
 import pytest
 
 from tests.kafka.rotation import releases_of
-from tests.kernel.images import Images, leave_mounts, leftovers, missing
+from tests.kernel.images import Images, images_below, leftovers, missing
 
 pytestmark = [pytest.mark.kafka, pytest.mark.root, pytest.mark.timeout(900)]
 
 HOME: Final = Path(__file__).parents[2]
-_PATIENCE_S: Final = 10
 _LONGEST_S: Final = 800
 
 
@@ -32,15 +30,9 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
     """Images of ext4; fails the run if a mount or a loop device is left at its end."""
     if reason := missing("ext4") or no_user_namespaces():
         pytest.skip(reason)
-    leave_mounts()
     folder = tmp_path_factory.mktemp("kafka-mounts")
-    made = Images(folder / "images")
-    yield made
-    made.close()
-    end = time.monotonic() + _PATIENCE_S
-    while leftovers(folder) and time.monotonic() < end:
-        time.sleep(0.1)  # a loop device frees itself in its own time
-    assert leftovers(folder) == []
+    with images_below(folder / "images", lambda: leftovers(folder)) as made:
+        yield made
 
 
 def no_user_namespaces() -> str:

@@ -5,19 +5,16 @@ What a machine lacks is said as the reason of a skip: root, loop devices, the ma
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.kernel.cuts import Machine
 from tests.kernel.errnos import Bench
-from tests.kernel.images import FILE_SYSTEMS, Images, leave_mounts, leftovers, missing
+from tests.kernel.images import FILE_SYSTEMS, Images, images_below, leftovers, missing
 from tests.kernel.runner import Runner
 from tests.kernel.tracing import Tracer, missing_strace
 
-_PATIENCE_S = 10
 _DISKS = 2
 """As many as the operation with the most has."""
 
@@ -27,15 +24,9 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
     """Images on three file systems; fails the run if a mount or a loop device is left at its end."""
     if reason := missing(*FILE_SYSTEMS):
         pytest.skip(reason)
-    leave_mounts()
-    folder: Path = tmp_path_factory.mktemp("kernel") / "images"
-    made = Images(folder)
-    yield made
-    made.close()
-    end = time.monotonic() + _PATIENCE_S
-    while (left := leftovers(folder)) and time.monotonic() < end:
-        time.sleep(0.1)  # a loop device frees itself in its own time
-    assert left == []
+    folder = tmp_path_factory.mktemp("kernel") / "images"
+    with images_below(folder, lambda: leftovers(folder)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

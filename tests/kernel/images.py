@@ -19,7 +19,9 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
@@ -53,6 +55,7 @@ _LOG_FLUSH, _NO_LOG_FLUSH = 1, 2
 _FREEZE, _THAW = 0xC0045877, 0xC0045878
 _FORGET_DEVICE = 0x50009405
 _CHUNK = 1 << 20
+_PATIENCE_S = 10
 _BLOCK = 4096
 
 
@@ -314,6 +317,24 @@ class Images:
     def left(self) -> list[str]:
         """Return the mounts and loop devices that lead here: none, once it is closed."""
         return leftovers(self._folder)
+
+
+@contextmanager
+def images_below(folder: Path, left: Callable[[], list[str]]) -> Iterator[Images]:
+    """Make images where nobody else sees what is mounted; fail if a mount or a loop device is left at the end.
+
+    Args:
+        folder: Made for them.
+        left: Returns what is left once they are closed.
+    """
+    leave_mounts()
+    made = Images(folder)
+    yield made
+    made.close()
+    end = time.monotonic() + _PATIENCE_S
+    while left() and time.monotonic() < end:
+        time.sleep(0.1)  # A loop device frees itself in its own time.
+    assert left() == []
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -177,11 +177,9 @@ def event_status(event: Mapping[str, object]) -> EventStatus:
 
 def _worded(key: str, value: object) -> str:
     """Return a part of an event; an instant is written for people."""
-    return (
-        f"{key.removesuffix('_ms')}={utc(value)}"
-        if key.endswith("_ms") and isinstance(value, int)
-        else f"{key}={value}"
-    )
+    if key.endswith("_ms") and isinstance(value, int):
+        return f"{key.removesuffix('_ms')}={utc(value)}"
+    return f"{key}={value}"
 
 
 def waiting_of(session: Session, log_dirs: Sequence[LogDirStatus]) -> tuple[Problem, ...]:

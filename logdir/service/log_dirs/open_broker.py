@@ -20,6 +20,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from logdir import clock
 from logdir.clock import Instant
+from logdir.decide.stale_disk import STALE_DISK
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
 from logdir.disk.record import heartbeat
@@ -182,7 +183,7 @@ class OpenBroker:
             LogDirReplacedError: an owner lock was replaced.
         """
         # Captures are made on a stale disk, too.
-        others = {log_dir for log_dir, why in self.quarantined.items() if why.slug != "stale-disk"}
+        others = {log_dir for log_dir, why in self.quarantined.items() if why.slug != STALE_DISK}
         owned = {log_dir: path for log_dir, path in self.owned.items() if log_dir not in others}
         self._require(require_owner_lock, owned)
 

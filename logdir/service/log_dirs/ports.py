@@ -102,7 +102,7 @@ class BrokerPorts:
     def why_suspect(port: Port) -> Problem:
         """Return why the calls of a SUSPECT port are refused; it is not asked to do anything."""
         try:
-            port.run(identity_at, port.log_dir)
+            port.run(identity_at, port.log_dir)  # It refuses at once.
         except LogDirSuspectError as error:
             return error.problem()
         raise ValueError(f"not suspect: {port.log_dir}")
@@ -115,10 +115,7 @@ class BrokerPorts:
         """
         for port in self.ports:
             if port.is_suspect:
-                try:
-                    port.run(identity_at, port.log_dir)  # A SUSPECT port refuses at once.
-                except LogDirSuspectError as error:
-                    self.note(error)
+                self.note(LogDirSuspectError.of(self.why_suspect(port)))
 
     def each(self, begin: Callable[[Port], Pending[R]]) -> list[R | LogDirSuspectError]:
         """Make one call on every log dir, in parallel.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from logdir import clock
-from logdir.decide.stale_disk import returned
+from logdir.decide.stale_disk import STALE_DISK, returned
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
 from logdir.disk.record.quarantine import read_quarantine, write_quarantine
@@ -42,7 +42,7 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
     for log_dir, behind_ms in returned({open_dir.log_dir: heartbeat.read(open_dir) for open_dir in open_dirs}).items():
         if log_dir not in accepted:
             found[log_dir] = Problem(
-                "stale-disk",
+                STALE_DISK,
                 log_dir,
                 "a disk that was never away",
                 f"a heartbeat {behind_ms // _HOUR_MS} hours behind the other disks'",
@@ -62,13 +62,18 @@ def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Probl
     if log_dir in without:
         return error.problem()
     # The error may be about another log dir: the fix names the one that failed.
-    paths = {log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind)}
-    if not any(f"{error.path}/".startswith(f"{path}/") for path in paths):
+    if not is_within(error.path, log_dir):
         raise error
     if isinstance(error, NoPermissionError):
         raise error  # The log dir has not failed.
     fix = f"{error.fix} (if this log dir has failed, add --skip-log-dir {quoted(log_dir)} to go on without it)".strip()
     raise type(error)(error.path, expected=error.expected, found=error.found, fix=fix) from error
+
+
+def is_within(path: str, log_dir: str) -> bool:
+    """Whether a path lies in a log dir or in a work root of it."""
+    tops = (log_dir, *(path_of(kind, log_dir) for kind in WorkRootKind))
+    return any(f"{path}/".startswith(f"{top}/") for top in tops)
 
 
 def unlocked(log_dir: str) -> Problem:

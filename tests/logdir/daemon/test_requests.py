@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from logdir.daemon.faults import StoppingError
-from logdir.daemon.requests import Request, Requests, stopped
+from logdir.daemon.faults import StoppingError, stopping_error
+from logdir.daemon.requests import Request, Requests
 from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import Daemon, ask, daemon, until
 from tests.oracle.oracle import answer
@@ -155,7 +155,8 @@ def test_the_requests_of_a_daemon_that_ends_are_answered_although_a_client_has_l
     for future in futures:
         requests.add(Request("capture", lambda work: None, future))
     assert futures[0].cancel()
-    stopped(requests.take_all())
+    for request in requests.take_all():
+        request.refuse(stopping_error())
     assert isinstance(futures[1].exception(), StoppingError)
 
 

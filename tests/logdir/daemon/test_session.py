@@ -46,7 +46,7 @@ def test_a_failed_sync_is_final_at_once_and_for_later_processes(tmp_path: Path) 
     fail_syncs_of(session, one.log_dirs[0])
     session.note_failed_syncs()
     assert {state for state, _ in session.states().values()} == {LogDirState.QUARANTINED}
-    found = capture_new(session.broker, session.leavers, CapturePolicy())
+    found = capture_new(session.broker, session.kept.leavers, CapturePolicy())
     (item,) = found.items
     assert item.state is ItemState.REFUSED
     assert item.problem is not None
@@ -71,7 +71,7 @@ def test_a25_a_stale_disk_on_which_a_sync_failed_gets_no_capture(tmp_path: Path)
     assert session.broker.quarantined[str(one.log_dirs[1])].slug == "stale-disk"
     fail_syncs_of(session, one.log_dirs[1])
     session.note_failed_syncs()
-    (item,) = capture_new(session.broker, session.leavers, CapturePolicy()).items
+    (item,) = capture_new(session.broker, session.kept.leavers, CapturePolicy()).items
     assert (item.state, item.problem and item.problem.slug) == (ItemState.REFUSED, "sync-failed")
     assert one.staged(1) == []
     session.close()
@@ -85,7 +85,7 @@ def test_a25_a_stale_disk_with_another_owner_lock_gets_no_capture(tmp_path: Path
     lock.rename(lock.with_name("old"))
     lock.touch()
     with pytest.raises(LogDirReplacedError):
-        capture_new(session.broker, session.leavers, CapturePolicy())
+        capture_new(session.broker, session.kept.leavers, CapturePolicy())
     assert one.staged(1) == []
     session.close()
 
@@ -96,7 +96,7 @@ def test_a_quarantined_log_dir_stays_so_when_the_broker_is_opened_again(tmp_path
     fail_syncs_of(session, one.log_dirs[0])
     session.note_failed_syncs()
     session.close()
-    again = Session.open(session.config, Kept(session.leavers, session.quarantined), is_first=False)
+    again = Session.open(session.config, Kept(session.kept.leavers, session.kept.quarantined), is_first=False)
     assert {state for state, _ in again.states().values()} == {LogDirState.QUARANTINED}
     again.close()
 
@@ -122,11 +122,11 @@ def test_a_hundred_directories_are_captured_by_two_calls(tmp_path: Path) -> None
     for number in range(100):
         path = partition(one.log_dirs[0] / f"pay-{number}")
         path.rename(path.with_name(f"pay-{number}.{UNIQUE}-delete"))
-    found = capture_new(session.broker, session.leavers, CapturePolicy())
+    found = capture_new(session.broker, session.kept.leavers, CapturePolicy())
     assert {item.state for item in found.items} == {ItemState.DONE}
     assert len(one.staged()) == 100
-    assert capture_new(session.broker, session.leavers, CapturePolicy()).items == ()
-    assert session.leavers.missed == 0
+    assert capture_new(session.broker, session.kept.leavers, CapturePolicy()).items == ()
+    assert session.kept.leavers.missed == 0
     session.close()
 
 
@@ -153,7 +153,7 @@ def test_a40_a_log_dir_whose_worker_has_not_ended_is_not_opened_again_until_it_h
     session.close()
 
     def again() -> Session:
-        kept = Kept(session.leavers, session.quarantined, unreaped)
+        kept = Kept(session.kept.leavers, session.kept.quarantined, unreaped)
         return Session.open(session.config, kept, is_first=False)
 
     for _ in range(2):

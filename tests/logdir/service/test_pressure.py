@@ -14,17 +14,17 @@ import pytest
 
 from logdir.decide.capture import CaptureRoom
 from logdir.errors import LogDirError, StateError
-from logdir.service import purge
+from logdir.service import hold, purge
 from logdir.service.batch import pressure
 from logdir.service.batch.pressure import relieve
 from logdir.service.batch.purge_batches import Rates
-from logdir.service.batch.purge_recheck import PurgeOverrides
+from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.purge import PurgeRequest
-from logdir.service.report.reporter import SILENT
+from logdir.service.report.reporter import SILENT, Silent
 from logdir.service.report.result import ItemState
 from logdir.service.report.staged import Selection
 from logdir.worker import operations
@@ -176,3 +176,45 @@ def test_a_purge_that_is_halted_amid_its_steps_goes_no_further(tmp_path: Path) -
         assert [item.state for item in items] == [ItemState.UNDONE]
         (claimed,) = os.listdir(f"{top}.logdird/deleting")
         assert claimed.endswith(".purging")
+
+
+def test_what_is_behind_a_removal_that_takes_longer_than_a_step_is_as_it_was(tmp_path: Path) -> None:
+    top = log_dir(tmp_path / "d1")
+    for number in range(2):
+        partition(top / f"pay-{number}", segments=dict.fromkeys(range(1000), 10))
+    named = ("--log-dirs", str(top))
+    assert ctl("init", *named, "--apply").status == Exit.DONE
+    assert ctl("stage", "pay", "--even-if-unknown", "--even-over-limit", *named, "--apply").status == Exit.DONE
+    request = PurgeRequest(
+        source=SourceRequest(),
+        selection=Selection("pay"),
+        overrides=PurgeOverrides(is_even_if_assigned=True, is_even_if_last=True, is_even_if_early=True),
+        includes_held=True,
+        budget_ms=1,
+    )
+    with opened(BrokerRequest(log_dirs=str(top)), changes=True) as broker:
+        begun, behind = purge.apply(broker, purge.plan(broker, request), SILENT)[0]
+    assert [item.state for item in (begun, behind)] == [ItemState.UNDONE] * 2
+    assert begun.new_path is not None
+    assert behind.problem is not None
+    assert (behind.problem.slug, behind.new_path) == ("purge-paused", None)
+    names = sorted(os.listdir(f"{top}.logdird/deleting"))
+    assert [name.endswith(".purging") for name in names] == [True, False], names
+    assert f"deleting/{names[1]}" == behind.path
+
+
+def test_only_a_nearly_full_disk_lets_the_end_of_a_log_alone_keep_a_replica() -> None:
+    early = PurgeOverrides(is_even_if_early=True)
+    assert [one.is_latest_alone for one in (NO_OVERRIDES, early, pressure._AS_NAMED)] == [False, False, True]
+
+
+def test_whoever_waits_for_deletions_is_asked_before_each_change(broker: OpenBroker) -> None:
+    heard: list[int] = []
+
+    class Hearing(Silent):
+        def advance(self, count: int) -> None:
+            heard.append(count)
+
+    items, _ = hold.apply(broker, hold.plan(broker, Selection("pay")), Hearing())
+    assert [item.state for item in items] == [ItemState.DONE] * 3
+    assert heard == [0, 0, 0, 3]

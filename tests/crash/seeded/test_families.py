@@ -77,10 +77,12 @@ def test_a_kernel_asked_for_a_rename_that_replaces_is_caught_on_real_directories
     """The model disk has calls of its own, so real directories must tell."""
     copy(tmp_path, (Change(functions.RENAME_FLAG, valued("0")),))
     pytest_of = ("-q", "-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "-p", "no:randomly")
-    test = str(ROOT / "tests/crash/test_model.py")
-    done = run(tmp_path, "pytest", *pytest_of, "--import-mode=importlib", test)
+    test = "test_same_calls_give_the_same_on_the_real_disk"
+    done = run(
+        tmp_path, "pytest", *pytest_of, "--import-mode=importlib", str(ROOT / f"tests/crash/test_model.py::{test}")
+    )
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "test_same_calls_give_the_same_on_the_real_disk" in done.stdout.partition("short test summary")[2]
+    assert test in done.stdout.partition("short test summary")[2]
 
 
 def test_a_copy_without_a_change_passes(tmp_path: Path) -> None:

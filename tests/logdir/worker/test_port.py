@@ -275,6 +275,7 @@ def test_a_worker_that_is_killed_leaves_its_log_dir_suspect(beside: str, when: s
 def test_a_worker_that_hangs_is_given_up_and_every_later_call_is_refused_at_once(beside: str, tmp_path: Path) -> None:
     top, other = log_dir(tmp_path / "d1"), log_dir(tmp_path / "d2")
     with ports(top, other, patience_ms=3000) as (port, healthy):
+        assert port.run(identity_at, str(top)) is not None  # One that has not started yet is given longer.
         stopped(port)
         pendings = [one.begin(identity_at, one.log_dir) for one in (port, healthy)]
         gather(pendings)

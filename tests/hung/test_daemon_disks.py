@@ -117,8 +117,8 @@ def test_a_disk_that_turns_read_only_is_named_and_the_others_go_on(images: Image
             delete(one.broker, number)
         first, _, third = one.broker.disks
         until("the others are captured", lambda: captured_on(one.daemon, first) and captured_on(one.daemon, third))
-        # What was due is being purged: its next call finds the disk read-only, or a sync of its own fails. Else the next
-        # heartbeat, a minute after the last, cannot be written.
+        # What was due is being purged: its next call finds the disk read-only, or a sync of its own fails. Else the
+        # next heartbeat, a minute after the last, cannot be written.
         until("it is named", lambda: one.slug() != "", 90)
         assert (state_of(one.daemon, one.sick), one.slug()) in (
             (LogDirState.READ_ONLY, "disk-read-only"),

@@ -218,7 +218,7 @@ BUGS: tuple[Bug, ...] = (
     ),
     Bug(
         "a capture is called made if any file is shared",
-        f"{_DISK}.replica.capture:_found",
+        f"{_DISK}.replica.earlier_capture:EarlierCaptures.find",
         "all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items())",
         "any(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items())",
         "tests/logdir/disk/test_capture_shared.py"

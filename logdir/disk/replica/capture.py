@@ -10,7 +10,8 @@ the capture is held if the caller does not know the topic. Files are synced sing
 
 Repeatable: a second capture of a directory continues the first by its inodes, unless that was claimed for removal.
 
-Not here: the choice of directories (``decide.capture``), operations on a capture (``adopt``, ``export``, ``purge``).
+Not here: the choice of directories (``decide.capture``), which capture is continued (``earlier_capture``), operations
+on a capture (``adopt``, ``export``, ``purge``).
 
 Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, A33; reliability §4.1.
 """
@@ -18,7 +19,6 @@ Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from logdir.clock import Instant
@@ -30,9 +30,10 @@ from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.record.checkpoints import read_entries
 from logdir.disk.replica.captured_files import Files, complaint, is_within, look
+from logdir.disk.replica.earlier_capture import EarlierCaptures, marker_in
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
-from logdir.disk.replica.replica_dir import NEW_MARKER, read_marker, rename
+from logdir.disk.replica.replica_dir import NEW_MARKER, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, RefusedError
@@ -41,8 +42,7 @@ from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir, parse_work_dir
-from logdir.observe.classify import Type
+from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir
 from logdir.paths import DELETING, INCOMING, METADATA_FILE, METADATA_TOPIC, SEGMENT_SUFFIX
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
@@ -82,12 +82,6 @@ class _Replica:
         topic = None if self.topic_id is not None else self.topic
         return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
 
-    def may_be(self, parts: WorkDir) -> bool:
-        """Whether an earlier capture may have this name: with an id, even after ``partition.metadata`` was removed."""
-        if self.topic_id is None and parts.topic_id is not None:
-            return parts.partition == self.parts.partition
-        return parts._replace(counter=1, mark="") == self.place
-
     @property
     def is_deleted(self) -> bool:
         """Whether its broker is deleting it (``-delete``)."""
@@ -113,11 +107,13 @@ def capture(
         ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
     """
     outcomes: dict[str, Outcome] = {}
+    with calling(open_dir.top):
+        earlier = EarlierCaptures.of(open_dir)
 
     def one(item: CaptureItem) -> None:
         try:
             with calling(open_dir.top):
-                outcomes[item.name] = _capture(open_dir, item, now)
+                outcomes[item.name] = _capture(open_dir, item, earlier, now)
         except (LogDirError, OSError) as error:
             outcomes[item.name] = undone(item.name, _ours(open_dir, item, error))
 
@@ -129,7 +125,7 @@ def _ours(open_dir: OpenLogDir, item: CaptureItem, error: LogDirError | OSError)
     return error if isinstance(error, LogDirError) else as_error(f"{open_dir.log_dir}/{item.name}", error)
 
 
-def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]) -> Outcome:
+def _capture(open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, now: Callable[[], Instant]) -> Outcome:
     path = f"{open_dir.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
     if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
@@ -150,7 +146,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
             topic_id=_read_id(source),
             is_topic_sure=item.topic is not None or not parts.is_truncated,
         )
-        found = _found(open_dir, replica, seen)
+        found = earlier.find(open_dir, item.name, replica.place, seen)
         if found is not None and found.startswith(f"{DELETING}/"):
             # The process that renamed it may have been killed before the rename was durable.
             with syncing(open_dir.deleting):
@@ -169,10 +165,11 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, now: Callable[[], Instant]
         name = found or make_marked(open_dir, replica.place, lambda inode: _marker(open_dir, replica, inode, now()))
         with open_dir.incoming.open(name) as target:
             try:
-                problem = _link_all(open_dir, source, seen, target, replica)
+                begun = marker_in(target)
+                problem = _link_all(open_dir, source, seen, target, replica, begun)
                 if problem is None:
                     _sync_files(target)
-                    place = _commit(open_dir, name, target, replica, now)
+                    place = _commit(open_dir, name, target, replica, begun, now)
                     return done(item.name, f"{DELETING}/{place}")
             except OSError as error:
                 if is_sick(error):
@@ -210,50 +207,6 @@ def _read_id(source: Directory) -> TopicId | None:
         data = read_file(source, METADATA_FILE)
         return None if data is None else partition_metadata.parse_stock(data, path).topic_id
     except (FormatError, RefusedError):
-        return None
-
-
-def _found(open_dir: OpenLogDir, replica: _Replica, seen: Files) -> str | None:
-    """Return the place of an earlier capture of the same directory: whole or unfinished; ``None`` if there is none."""
-    for parent, prefix in ((open_dir.deleting, f"{DELETING}/"), (open_dir.incoming, "")):
-        for name in parent.names():
-            parts = parse_work_dir(name) if name.startswith(str(replica.topic_id or "")) else None  # Few of thousands.
-            # A name with a suffix is being purged, or belongs to an adoption: it will not stay.
-            if parts is None or parts.mark or not replica.may_be(parts):
-                continue
-            with suppress(FileNotFoundError):  # Claimed or restored since it was listed.
-                if parent.stat(name).type is not Type.DIRECTORY:
-                    continue
-                with parent.open(name) as directory:
-                    held = look(directory)
-                    if prefix:
-                        if seen and all(held.get(file, (0, 0))[0] == inode for file, (inode, _) in seen.items()):
-                            return f"{prefix}{name}"
-                    elif _is_begun(open_dir, directory, replica) and (not held or _shares(held, seen)):
-                        return name
-    return None
-
-
-def _shares(held: Files, seen: Files) -> bool:
-    inodes = {inode for inode, _ in held.values()}
-    return any(inode in inodes for inode, _ in seen.values())
-
-
-def _is_begun(open_dir: OpenLogDir, directory: Directory, replica: _Replica) -> bool:
-    marker = _marker_in(directory)
-    return (
-        marker is not None
-        and marker.intent is Intent.CAPTURED
-        and marker.path == replica.item.name
-        and marker.birth_inode == directory.own_stat().inode
-        and marker.directory_id == open_dir.directory_id
-    )
-
-
-def _marker_in(directory: Directory) -> ReplicaMarker | None:
-    try:
-        return read_marker(directory)
-    except FormatError:
         return None
 
 
@@ -299,7 +252,14 @@ def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
     return Checkpoints() if is_there(open_dir.top, live) else points
 
 
-def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Directory, replica: _Replica) -> str | None:
+def _link_all(
+    open_dir: OpenLogDir,
+    source: Directory,
+    seen: Files,
+    target: Directory,
+    replica: _Replica,
+    begun: ReplicaMarker | None,
+) -> str | None:
     """Link files until the directory stops changing; return what a whole replica lacks, ``None`` if nothing.
 
     Args:
@@ -308,15 +268,16 @@ def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Dire
         seen: The first listing: a file in it that has vanished counts as missing.
         target: The directory for the links.
         replica: The replica that is captured.
+        begun: The marker of its capture; ``None``: it has none that can be read.
     """
-    marker = _marker_in(target)
     seen_start = replica.item.log_start_seen if replica.is_topic_sure else None
-    starts = [None if marker is None else marker.checkpoints.log_start, seen_start]
+    starts = [None if begun is None else begun.checkpoints.log_start, seen_start]
     start = next((one for one in starts if one is not None), None)
     problem = None
+    held = look(target)
     for _ in range(_ROUNDS):
         for name, (inode, _) in seen.items():
-            _link(open_dir, source, target, name, inode)
+            _link(open_dir, source, target, name, inode, held.get(name))
         held = look(target)
         after = look(source)
         problem = complaint(target, seen, held, after, log_start=start, is_tiered=replica.item.tiered)
@@ -326,13 +287,11 @@ def _link_all(open_dir: OpenLogDir, source: Directory, seen: Files, target: Dire
     return problem
 
 
-def _link(open_dir: OpenLogDir, source: Directory, target: Directory, name: str, inode: int) -> None:
-    try:
-        held = target.stat(name)
-    except FileNotFoundError:
-        held = None
+def _link(
+    open_dir: OpenLogDir, source: Directory, target: Directory, name: str, inode: int, held: tuple[int, int] | None
+) -> None:
     if held is not None:
-        if held.inode == inode:
+        if held[0] == inode:
             return
         # A broker replaces its small files by new ones of the same name: the later one counts.
         target.unlink(name)
@@ -350,8 +309,14 @@ def _sync_files(target: Directory) -> None:
                 target.sync_file(name)
 
 
-def _commit(open_dir: OpenLogDir, name: str, target: Directory, replica: _Replica, now: Callable[[], Instant]) -> str:
-    begun = read_marker(target)
+def _commit(
+    open_dir: OpenLogDir,
+    name: str,
+    target: Directory,
+    replica: _Replica,
+    begun: ReplicaMarker | None,
+    now: Callable[[], Instant],
+) -> str:
     if begun is None:
         raise RefusedError(
             f"{target.path}/{FILE_NAME}",

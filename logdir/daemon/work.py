@@ -183,16 +183,19 @@ class Work:
         """Capture what is new since the last call."""
         if self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
             self._capture()
-        session, looks = self.session, self.supervisor.looks
-        delay_ms = session.kept.leavers.starts.delete_delay_ms
-        late = looks.note(session.config.server_properties, delay_ms, is_running=self.is_running)
+        self._note_look()
+
+    def _note_look(self) -> None:
+        """Note that the log dirs were looked at for deletions."""
+        config, delay_ms = self.session.config, self.session.kept.leavers.starts.delete_delay_ms
+        late = self.supervisor.looks.note(config.server_properties, delay_ms, is_running=self.is_running)
         if late is not None:
             LOG.warning("look.too-late %s", late.line())
             self.note("look-too-late", detail=late.found)
 
     def _capture(self) -> None:
         session = self.session
-        found = capture_new(session.broker, session.kept.leavers, self.policy)
+        found = capture_new(session.broker, session.kept.leavers, self.policy, listed=self._note_look)
         counters = self.supervisor.counters
         counters.missed += session.kept.leavers.missed
         session.kept.leavers.missed = 0

@@ -13,7 +13,7 @@ Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -40,6 +40,12 @@ AT_ONCE: Final = 64
 """How many directories a log dir captures with one call."""
 LOOK_MS: Final = 10 * 1000
 """After so long what is left waits for the next look: each costs more than the captures of a moment."""
+LISTS_IN_DELAY: Final = 4
+"""How often the log dirs are listed in the time that the broker keeps a directory, also while a look captures."""
+
+
+def _nobody() -> None:
+    """Listener that does nothing."""
 
 
 @dataclass(slots=True)
@@ -57,6 +63,8 @@ class Leavers:
     """Whether the last look found a log dir that changed, or one that can be read again or no more."""
     missed: int = 0
     """Directories that the broker removed before they were captured."""
+    untried: frozenset[Place] = frozenset()
+    """Left by the last look, because it took too long."""
     seen_at: dict[Place, int] = field(default_factory=dict)
     """At which look each directory was seen first: its broker removes it before those that came later."""
     looks: int = 0
@@ -86,6 +94,8 @@ class Leavers:
         self.unread = frozenset(unread)
         there = {(log_dir, name) for log_dir, names in self.names.items() for name in names}
         self.handled &= there
+        self.missed += len(self.untried - there)
+        self.untried &= there
         self.starts.keep_only(there)
         self.looks += 1
         self.seen_at = {place: self.seen_at.get(place, self.looks) for place in there}
@@ -107,7 +117,13 @@ class Captured:
     """Facts of every log dir from before the capture; ``None``: there was nothing new, and nothing was looked into."""
 
 
-def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, reporter: Reporter = SILENT) -> Captured:
+def capture_new(
+    broker: OpenBroker,
+    leavers: Leavers,
+    policy: CapturePolicy,
+    reporter: Reporter = SILENT,
+    listed: Callable[[], None] = _nobody,
+) -> Captured:
     """Capture what is new since the last call.
 
     Args:
@@ -115,6 +131,7 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
         leavers: What is known so far; it is updated.
         policy: The operator's policy.
         reporter: Receives progress.
+        listed: Called each time that the log dirs were listed.
 
     Raises:
         RefusedError: the broker's configuration changed since it was opened.
@@ -122,6 +139,7 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
         LogDirError: as ``broker.look_again``.
     """
     places = leavers.new(broker)
+    listed()
     if not places:
         return Captured()
     facts = broker.look_again(Deep(kinds=CAPTURABLE), places)
@@ -129,35 +147,44 @@ def capture_new(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, rep
     chosen, items = _sorted_out(places, there, facts, policy, leavers)
     request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
     plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems, is_cut_off = _capture_all(broker, plan, leavers.starts, reporter)
+    rows, problems, leavers.untried = _capture_all(broker, plan, leavers, reporter, listed)
     leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
     refusals = refused(plan.refusals)
     gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
     leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
-    return Captured(items=(*items, *rows, *refusals), problems=tuple(problems), is_cut_off=is_cut_off, facts=facts)
+    return Captured(
+        items=(*items, *rows, *refusals), problems=tuple(problems), is_cut_off=bool(leavers.untried), facts=facts
+    )
 
 
 def _capture_all(
-    broker: OpenBroker, plan: CapturePlan, starts: SeenStarts, reporter: Reporter
-) -> tuple[list[ItemResult], list[Problem], bool]:
+    broker: OpenBroker, plan: CapturePlan, leavers: Leavers, reporter: Reporter, listed: Callable[[], None]
+) -> tuple[list[ItemResult], list[Problem], frozenset[Place]]:
     """Capture the planned directories, on every log dir at the same time, some with each call.
 
     Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
-    A slow one holds them up for some seconds at most: then the log dirs are to be listed again.
+    A slow one holds them up for some seconds at most: then the log dirs are to be looked at again. Between the rounds
+    they are listed, so that what comes meanwhile is known by its age.
 
     Returns:
-        The rows of those that were tried, problems of disks, and whether some were not tried.
+        The rows of those that were tried, problems of disks, and what was not tried.
     """
-    until_ms = clock.monotonic_ms() + LOOK_MS
+    listed_ms = clock.monotonic_ms()
+    until_ms = listed_ms + LOOK_MS
+    list_ms = leavers.starts.delete_delay_ms // LISTS_IN_DELAY
     left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
     for action in plan.actions:
         row, item = row_and_item(action)
-        item = replace(item, log_start_seen=starts.of((row.log_dir, row.path)))
+        item = replace(item, log_start_seen=leavers.starts.of((row.log_dir, row.path)))
         left.setdefault(row.log_dir, []).append((row, item))
     rows: list[ItemResult] = []
     problems: list[Problem] = []
     reporter.begin("captured", len(plan.actions))
     while left and (not rows or clock.monotonic_ms() < until_ms):
+        if clock.monotonic_ms() - listed_ms >= list_ms:
+            leavers.new(broker)
+            listed()
+            listed_ms = clock.monotonic_ms()
         broker.require_unchanged()
         broker.require_owned()
         begun = {}
@@ -179,7 +206,7 @@ def _capture_all(
         left = {log_dir: rest for log_dir, rest in left.items() if rest}
         reporter.advance(sum(len(some) for some, _ in begun.values()))
     reporter.end()
-    return rows, problems, bool(left)
+    return rows, problems, frozenset((row.log_dir, row.path) for rest in left.values() for row, _ in rest)
 
 
 def _sorted_out(

@@ -45,7 +45,10 @@ class Rig:
         return made
 
     def look(self) -> Captured:
-        return capture_new(self.broker, self.leavers, self.policy)
+        return capture_new(self.broker, self.leavers, self.policy, listed=self.listed)
+
+    def listed(self) -> None:
+        """Nobody wants to know."""
 
     def staged(self, disk: int = 0) -> list[str]:
         return sorted(os.listdir(f"{self.disks[disk]}.logdird/deleting"))
@@ -153,3 +156,52 @@ def test_a17_what_is_left_by_a_look_that_took_too_long_comes_first_in_the_next(
     second, third = rig.look(), rig.look()
     assert [item.path.partition(".")[0] for item in (*second.items, *third.items)] == ["z-0", "a-0"]
     assert (second.is_cut_off, third.is_cut_off) == (True, False)
+
+
+def test_a17_what_a_look_left_and_its_broker_removed_is_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    gone = [rig.delete(f"pay-{number}") for number in range(3)]
+    assert rig.look().is_cut_off
+    shutil.rmtree(gone[1])
+    assert (len(rig.look().items), rig.leavers.missed) == (1, 1)
+    assert (rig.look().facts, rig.leavers.missed) == (None, 1)
+    assert rig.staged() == [f"{TOPIC_ID}_0", f"{TOPIC_ID}_2"]
+
+
+def test_what_a_look_left_on_a_log_dir_that_cannot_be_listed_is_not_missed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    for number in range(2):
+        rig.delete(f"pay-{number}", disk=1)
+    assert rig.look().is_cut_off
+    away = rig.disks[1].with_name("away")
+    rig.disks[1].rename(away)
+    rig.leavers.new(rig.broker)
+    away.rename(rig.disks[1])
+    rig.leavers.new(rig.broker)
+    assert rig.leavers.missed == 0
+
+
+def test_a17_the_log_dirs_are_listed_between_the_rounds_of_a_long_look(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert auto_capture.LISTS_IN_DELAY == 4
+    rig.leavers.starts.delete_delay_ms = 3
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    for number in range(2):
+        rig.delete(f"b-{number}")
+    seen: list[int] = []
+
+    def listed() -> None:
+        seen.append(len(rig.leavers.seen_at))
+        if len(seen) == 2:
+            rig.delete("z-0")
+
+    monkeypatch.setattr(rig, "listed", listed)
+    assert len(rig.look().items) == 2
+    assert seen == [2, 2, 3]
+    rig.delete("a-0")  # Its name comes before the one that its broker removes earlier.
+    assert [item.path.partition(".")[0] for item in rig.look().items] == ["z-0", "a-0"]

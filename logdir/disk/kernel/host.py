@@ -105,6 +105,8 @@ class HostDirectory:
     def _open(self) -> int:
         if self._fd < 0:  # ``listdir`` takes -1 for the working directory.
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
+        # btrfs (Linux 6.5 and later) lists only what was there when the descriptor was opened or last rewound.
+        os.lseek(self._fd, 0, os.SEEK_SET)
         return self._fd
 
     def names(self) -> list[str]:
@@ -139,7 +141,7 @@ class HostDirectory:
 
     def require_changeable(self) -> None:
         """Return if this process may make and remove entries here."""
-        if os.access(".", os.W_OK | os.X_OK, dir_fd=self._open()):
+        if os.access(".", os.W_OK | os.X_OK, dir_fd=self._fd):
             return
         is_read_only = os.fstatvfs(self._fd).f_flag & os.ST_RDONLY
         code = errno.EROFS if is_read_only else errno.EACCES

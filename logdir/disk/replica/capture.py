@@ -299,6 +299,9 @@ def _link(
         link(open_dir, source, name, target)
     except FileNotFoundError:
         return  # The next listing shows what that means.
+    except FileExistsError:
+        if target.stat(name).inode != inode:
+            raise
 
 
 def _sync_files(target: Directory) -> None:

@@ -80,6 +80,7 @@ def call(item):
         time.sleep(1.5)
 
 for_each(range(2), call, 2)
+signal.setitimer(signal.ITIMER_REAL, 0)
 print(len(woken) >= 5)
 """
 

@@ -78,7 +78,7 @@ class Daemon:
             return None
 
     def until(self, captured: int | None, poll_s: float = 0.001) -> float:
-        """Return the seconds until it runs, or has captured so many; ``poll_s``: what asks costs it time, too."""
+        """Return the seconds until it runs, or has captured so many; each question costs it time."""
         began = time.perf_counter()
         while True:
             if self.process.poll() is not None:

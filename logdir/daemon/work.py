@@ -183,7 +183,8 @@ class Work:
         """Capture what is new since the last call."""
         if self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
             self._capture()
-        self._note_look()
+        else:
+            self._note_look()
 
     def _note_look(self) -> None:
         """Note that the log dirs were looked at for deletions."""
@@ -194,9 +195,8 @@ class Work:
             self.note("look-too-late", detail=late.found)
 
     def _capture(self) -> None:
-        session = self.session
+        session, counters = self.session, self.supervisor.counters
         found = capture_new(session.broker, session.kept.leavers, self.policy, listed=self._note_look)
-        counters = self.supervisor.counters
         counters.missed += session.kept.leavers.missed
         session.kept.leavers.missed = 0
         if found.facts is None:
@@ -211,7 +211,6 @@ class Work:
             (one.log_dir, one.path): one.marker for facts in session.facts for one in facts.staged if one.marker
         }
         for item in found.items:
-            place = item.log_dir, item.path
             marker = deadlines.get((item.log_dir, item.new_path or ""))
             match item.state:
                 case ItemState.DONE:
@@ -221,12 +220,13 @@ class Work:
                 case ItemState.KEPT:
                     self._note("passed-over", item, item.detail)
                 case _:
-                    slug = "" if item.problem is None else item.problem.slug
-                    if (*place, slug) not in self._refused:
-                        self._refused.add((*place, slug))
+                    refusal = item.log_dir, item.path, "" if item.problem is None else item.problem.slug
+                    if refusal not in self._refused:
+                        self._refused.add(refusal)
                         self._note("not-captured", item, "" if item.problem is None else item.problem.line())
         for problem in found.problems:
             LOG.error("capture.failed %s", problem.line())
+        self._note_look()
 
     def _captured(self, item: ItemResult, until_ms: int | None) -> None:
         ref = item.ref

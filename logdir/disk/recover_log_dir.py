@@ -25,9 +25,9 @@ from logdir.disk.kernel.failure import calling, trouble
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.replica.relayout_metadata import NEW_METADATA
-from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, read_marker, require_plain
+from logdir.disk.replica.replica_dir import NEW_MARKER, clear_marker, readable_marker, require_plain
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import FormatError, LogDirError, Problem
+from logdir.errors import LogDirError, Problem
 from logdir.formats.own import (
     controller_file,
     handover_file,
@@ -175,10 +175,7 @@ def _drop_unfinished(open_dir: OpenLogDir, name: str) -> bool:
     if parts is None or parts.mark == "ready" or open_dir.incoming.stat(name).type is not Type.DIRECTORY:
         return False
     with open_dir.incoming.open(name) as directory:
-        try:
-            marker = read_marker(directory)
-        except FormatError:
-            marker = None
+        marker = readable_marker(directory)
         names = require_plain(directory)
         # A directory without a marker is still empty: the marker is always written first.
         if marker is None and set(names) - {FILE_NAME, NEW_MARKER}:

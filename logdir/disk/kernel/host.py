@@ -102,7 +102,7 @@ class HostDirectory:
 
     # Looking.
 
-    def _open(self) -> int:
+    def _rewound(self) -> int:
         if self._fd < 0:  # ``listdir`` takes -1 for the working directory.
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self._path)
         # btrfs (Linux 6.5 and later) lists only what was there when the descriptor was opened or last rewound.
@@ -112,12 +112,12 @@ class HostDirectory:
     def names(self) -> list[str]:
         """Return the names of all entries, sorted."""
         with self._listing:
-            return sorted(os.listdir(self._open()))
+            return sorted(os.listdir(self._rewound()))
 
     def types(self) -> dict[str, Type]:
         """Return the type of every entry, by name, sorted; links are not followed."""
         with self._listing:
-            return dict(sorted(list_types(self._open()).items()))
+            return dict(sorted(list_types(self._rewound()).items()))
 
     @whole_path
     def stat(self, name: str) -> Stat:
@@ -335,9 +335,8 @@ class HostDirectory:
     @whole_path
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
-        if self._disk.observer is not _nobody:
-            with self._syncing():
-                self._tell("fsync", name)
+        with self._syncing():
+            self._tell("fsync", name)
         descriptor = self._open_file(name)
         try:
             with self._syncing():

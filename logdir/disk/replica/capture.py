@@ -30,10 +30,10 @@ from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import free_name, is_there
 from logdir.disk.record.checkpoints import read_entries
 from logdir.disk.replica.captured_files import Files, complaint, is_within, look
-from logdir.disk.replica.earlier_capture import EarlierCaptures, marker_in
+from logdir.disk.replica.earlier_capture import EarlierCaptures
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
-from logdir.disk.replica.replica_dir import NEW_MARKER, rename
+from logdir.disk.replica.replica_dir import NEW_MARKER, readable_marker, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, RefusedError
@@ -105,6 +105,7 @@ def capture(
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
+        OSError: the work root cannot be listed; nothing was captured.
     """
     outcomes: dict[str, Outcome] = {}
     with calling(open_dir.top):
@@ -165,7 +166,7 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, 
         name = found or make_marked(open_dir, replica.place, lambda inode: _marker(open_dir, replica, inode, now()))
         with open_dir.incoming.open(name) as target:
             try:
-                begun = marker_in(target)
+                begun = readable_marker(target)
                 problem = _link_all(open_dir, source, seen, target, replica, begun)
                 if problem is None:
                     _sync_files(target)
@@ -299,7 +300,7 @@ def _link(
         link(open_dir, source, name, target)
     except FileNotFoundError:
         return  # The next listing shows what that means.
-    except FileExistsError:
+    except FileExistsError:  # A listing that lagged, as on btrfs, did not show it.
         if target.stat(name).inode != inode:
             raise
 

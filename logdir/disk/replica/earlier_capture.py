@@ -19,10 +19,9 @@ from typing import NamedTuple, Self
 
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.replica.captured_files import Files, look
-from logdir.disk.replica.replica_dir import read_marker
+from logdir.disk.replica.replica_dir import readable_marker
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import FormatError
-from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import Intent
 from logdir.names import WorkDir, parse_work_dir
 from logdir.observe.classify import Type
 from logdir.paths import DELETING
@@ -94,7 +93,7 @@ def _shares(held: Files, seen: Files) -> bool:
 
 
 def _is_begun(open_dir: OpenLogDir, directory: Directory, path: str) -> bool:
-    marker = marker_in(directory)
+    marker = readable_marker(directory)
     return (
         marker is not None
         and marker.intent is Intent.CAPTURED
@@ -102,11 +101,3 @@ def _is_begun(open_dir: OpenLogDir, directory: Directory, path: str) -> bool:
         and marker.birth_inode == directory.own_stat().inode
         and marker.directory_id == open_dir.directory_id
     )
-
-
-def marker_in(directory: Directory) -> ReplicaMarker | None:
-    """Return the marker of a directory; ``None`` if it has none, or none that can be read. Raises ``OSError``."""
-    try:
-        return read_marker(directory)
-    except FormatError:
-        return None

@@ -74,6 +74,18 @@ def read_marker(directory: Directory) -> ReplicaMarker | None:
     return replica_marker.parse(data, path)
 
 
+def readable_marker(directory: Directory) -> ReplicaMarker | None:
+    """Return the marker of a partition directory; ``None`` if it has none, or none that can be read.
+
+    Raises:
+        OSError: as ``read_marker``.
+    """
+    try:
+        return read_marker(directory)
+    except FormatError:
+        return None
+
+
 def require_marker(open_dir: OpenLogDir, directory: Directory) -> ReplicaMarker:
     """Return the marker of a directory in a work root; it must belong to this directory, log dir and host.
 

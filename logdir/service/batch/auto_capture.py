@@ -30,7 +30,6 @@ from logdir.service.batch.seen_starts import SeenStarts
 from logdir.service.capture import rooms_of, row_and_item
 from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
-from logdir.service.report.reporter import SILENT, Reporter
 from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.worker.look import Deep
 from logdir.worker.operations import capture_all
@@ -64,7 +63,7 @@ class Leavers:
     missed: int = 0
     """Directories that the broker removed before they were captured."""
     untried: frozenset[Place] = frozenset()
-    """Left by the last look, because it took too long."""
+    """Directories that the last look left to the next one, because it took too long."""
     seen_at: dict[Place, int] = field(default_factory=dict)
     """At which look each directory was seen first: its broker removes it before those that came later."""
     looks: int = 0
@@ -118,11 +117,7 @@ class Captured:
 
 
 def capture_new(
-    broker: OpenBroker,
-    leavers: Leavers,
-    policy: CapturePolicy,
-    reporter: Reporter = SILENT,
-    listed: Callable[[], None] = _nobody,
+    broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, listed: Callable[[], None] = _nobody
 ) -> Captured:
     """Capture what is new since the last call.
 
@@ -130,7 +125,6 @@ def capture_new(
         broker: Opened for changes.
         leavers: What is known so far; it is updated.
         policy: The operator's policy.
-        reporter: Receives progress.
         listed: Called each time that the log dirs were listed.
 
     Raises:
@@ -147,7 +141,7 @@ def capture_new(
     chosen, items = _sorted_out(places, there, facts, policy, leavers)
     request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
     plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems, leavers.untried = _capture_all(broker, plan, leavers, reporter, listed)
+    rows, problems, leavers.untried = _capture_all(broker, plan, leavers, listed)
     leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
     refusals = refused(plan.refusals)
     gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
@@ -158,13 +152,13 @@ def capture_new(
 
 
 def _capture_all(
-    broker: OpenBroker, plan: CapturePlan, leavers: Leavers, reporter: Reporter, listed: Callable[[], None]
+    broker: OpenBroker, plan: CapturePlan, leavers: Leavers, listed: Callable[[], None]
 ) -> tuple[list[ItemResult], list[Problem], frozenset[Place]]:
     """Capture the planned directories, on every log dir at the same time, some with each call.
 
     Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
     A slow one holds them up for some seconds at most: then the log dirs are to be looked at again. Between the rounds
-    they are listed, so that what comes meanwhile is known by its age.
+    they are listed, so that it is known when each directory came.
 
     Returns:
         The rows of those that were tried, problems of disks, and what was not tried.
@@ -179,7 +173,6 @@ def _capture_all(
         left.setdefault(row.log_dir, []).append((row, item))
     rows: list[ItemResult] = []
     problems: list[Problem] = []
-    reporter.begin("captured", len(plan.actions))
     while left and (not rows or clock.monotonic_ms() < until_ms):
         if clock.monotonic_ms() - listed_ms >= list_ms:
             leavers.new(broker)
@@ -204,8 +197,6 @@ def _capture_all(
                 )
                 rows += [replace(row, state=ItemState.UNDONE) for row, _ in (*some, *left.pop(log_dir))]
         left = {log_dir: rest for log_dir, rest in left.items() if rest}
-        reporter.advance(sum(len(some) for some, _ in begun.values()))
-    reporter.end()
     return rows, problems, frozenset((row.log_dir, row.path) for rest in left.values() for row, _ in rest)
 
 

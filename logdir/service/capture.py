@@ -18,7 +18,7 @@ from logdir.decide.selector import EVERYTHING, Selector, parse, select
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.replica.capture import CaptureItem
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Outcome
 from logdir.errors import LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind

@@ -32,7 +32,7 @@ CALLS: Final = frozenset(
         "logdir.disk.replica.staging:hold",
         "logdir.disk.replica.staging:restore",
         "logdir.worker.operations:capture",
-        "logdir.worker.operations:capture_all",
+        "logdir.worker.operations:capture_step",
         "logdir.worker.operations:export_aside",
         "logdir.worker.operations:has_other_names",
         "logdir.worker.operations:place_problems",

@@ -19,7 +19,7 @@ from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import capture as disk_capture
-from logdir.disk.replica.capture import CaptureItem
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.export import export
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.purge import Listing, claim_all, remove_all
@@ -31,8 +31,10 @@ from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.outside import KeptFree
 from logdir.worker.state import WorkerState
 
-CAPTURE_MS: Final = 1000
-"""After so long no other directory of a list is begun: a broker removes those of other log dirs meanwhile."""
+LINK_MS: Final = 1000
+"""After so long no other directory of a list is linked: a broker removes those of other log dirs meanwhile."""
+COMPLETE_MS: Final = 500
+"""After so long no other capture is completed: what came meanwhile has to be linked first."""
 CAPTURED_AT_ONCE: Final = 4
 """Parallel captures on one log dir: a sync is the disk's time."""
 
@@ -127,18 +129,45 @@ def has_other_names(open_dir: OpenLogDir, name: str) -> bool:
         return any(directory.stat(file).links != 1 for file in directory.names())
 
 
-def capture_all(opened: WorkerState, items: tuple[CaptureItem, ...]) -> tuple[Outcome, ...]:
-    """Capture directories of one log dir, several at a time, as ``disk.replica.capture.capture``.
+class CaptureStep(NamedTuple):
+    """A part of the captures of one log dir."""
 
-    Returns:
-        The outcomes of the first items: on a slow disk not of all, so that the other log dirs are looked at again.
+    begun: int
+    """How many of the items, from the first on, were linked or have an outcome."""
+    outcomes: tuple[Outcome, ...]
+    """Of those that came to their end, also of earlier steps; ``path`` is the name of the directory."""
+    linked: int
+    """How many are to be completed by later steps."""
+
+
+def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
+    """Link directories of one log dir, and complete what is linked if there is time, as ``disk.replica.capture``.
+
+    On a slow disk not all of it is done, so that the other log dirs are looked at again.
+
+    Args:
+        opened: The worker's log dir.
+        items: Directories to link, each once.
+        is_all: Whether no log dir has others that are to be linked first.
     """
-    until_ms = clock.monotonic_ms() + CAPTURE_MS
+    at_once = 4 * CAPTURED_AT_ONCE
     outcomes: list[Outcome] = []
-    while len(outcomes) < len(items) and (not outcomes or clock.monotonic_ms() < until_ms):
-        some = items[len(outcomes) : len(outcomes) + 4 * CAPTURED_AT_ONCE]
-        outcomes += disk_capture.capture(opened.open_dir, some, read_instant, CAPTURED_AT_ONCE)
-    return tuple(outcomes)
+    begun, until_ms = 0, clock.monotonic_ms() + LINK_MS
+    while begun < len(items) and (not begun or clock.monotonic_ms() < until_ms):
+        some = items[begun : begun + at_once]
+        begun += len(some)
+        for one in disk_capture.link_up(opened.open_dir, some, read_instant, CAPTURED_AT_ONCE):
+            if isinstance(one, Outcome):
+                outcomes.append(one)
+            else:
+                opened.linked.append(one)
+    until_ms = clock.monotonic_ms() + COMPLETE_MS
+    while is_all and begun == len(items) and opened.linked:
+        linked, opened.linked = opened.linked[:at_once], opened.linked[at_once:]
+        outcomes += disk_capture.complete(opened.open_dir, linked, read_instant, CAPTURED_AT_ONCE)
+        if clock.monotonic_ms() >= until_ms:
+            break
+    return CaptureStep(begun, tuple(outcomes), len(opened.linked))
 
 
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
+from logdir.disk.replica.capture import Linked
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import WorkRoot
@@ -42,6 +43,8 @@ class WorkerState:
         self.received: list[int] = []
         """File descriptors that were received with a call, in the order of its arguments."""
         self.looks = Memory()
+        self.linked: list[Linked] = []
+        """Captures whose files are linked, to be completed by a later call."""
         self._handles: dict[int, HostDirectory] = {}
         self._numbers = count(1)
         self._owner: OwnerLock | None = None
@@ -97,6 +100,7 @@ class WorkerState:
 
     def close_root(self) -> None:
         """Close the work root and release its owner lock; a second call does nothing."""
+        self.linked.clear()
         if self._owner is not None:
             self._owner.release()
             self._owner = None

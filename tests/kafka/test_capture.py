@@ -13,7 +13,8 @@ import pytest
 from logdir.clock import Instant
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.replica.adopt import AdoptItem, adopt
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.root.init import init

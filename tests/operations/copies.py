@@ -20,7 +20,8 @@ from unittest import mock
 from logdir.disk.kernel import atomic_directory
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import Call, HostDisk
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.export import MANIFEST, NOTE, export
 from tests.crash.enumerate import State
 from tests.crash.model import ModelHost

@@ -5,13 +5,13 @@ listed again. Both listings and the links must agree in names, sizes and inodes,
 lack no part of the log. Only then the capture is synced, gets its deadline, and is renamed to ``deleting/``. Otherwise
 it stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
 
-The topic id comes from ``partition.metadata``, the topic from the directory name, unless Kafka may have cut it: then
-the capture is held if the caller does not know the topic. Files are synced singly, as the broker writes meanwhile.
+Of several directories all are linked before the first is synced: a broker removes what it deletes after a fixed time,
+and links take a fraction of the time of syncs. Files are synced singly, as the broker writes meanwhile.
 
 Repeatable: a second capture of a directory continues the first by its inodes, unless that was claimed for removal.
 
-Not here: the choice of directories (``decide.capture``), which capture is continued (``earlier_capture``), operations
-on a capture (``adopt``, ``export``, ``purge``).
+Not here: the choice of directories (``decide.capture``), of which replica they are (``capture_item``), which capture is
+continued (``earlier_capture``), operations on a capture (``adopt``, ``export``, ``purge``).
 
 Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, A33; reliability §4.1.
 """
@@ -19,16 +19,17 @@ Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, is_sick
 from logdir.disk.kernel.fanout import for_each
 from logdir.disk.kernel.fsync import syncing
-from logdir.disk.kernel.small_file import read_file
-from logdir.disk.kernel.unique_name import free_name, is_there
-from logdir.disk.record.checkpoints import read_entries
+from logdir.disk.kernel.unique_name import free_name
+from logdir.disk.replica.capture_item import CapturedReplica, CaptureItem, first_marker, parts_of
 from logdir.disk.replica.captured_files import Files, complaint, is_within, look
 from logdir.disk.replica.earlier_capture import EarlierCaptures
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked
@@ -36,62 +37,28 @@ from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import NEW_MARKER, readable_marker, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import FormatError, LogDirError, RefusedError
-from logdir.evidence import Absent, Proof, Removed
-from logdir.formats.kafka import partition_metadata
-from logdir.formats.kafka.offset_checkpoint import TopicPartition
-from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
-from logdir.ids import TopicId
-from logdir.names import DirForm, PartitionDir, WorkDir, parse_partition_dir
-from logdir.paths import DELETING, INCOMING, METADATA_FILE, METADATA_TOPIC, SEGMENT_SUFFIX
-from logdir.reasons import Reason
+from logdir.errors import LogDirError, RefusedError
+from logdir.formats.own.replica_marker import FILE_NAME, ReplicaMarker
+from logdir.paths import DELETING, INCOMING, SEGMENT_SUFFIX
 from logdir.refusal_slug import Why
 
 _ROUNDS = 4
 """How often a changing directory is listed again before its files are kept as a partial capture."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureItem:
-    """A directory that a stock broker is about to remove."""
+class Linked(NamedTuple):
+    """A directory of which every file is linked: whatever its broker removes now, the capture will be whole."""
 
     name: str
-    """Its name at the top of the log dir."""
-    delay_ms: int | None
-    """Minimum time to keep a ``-delete`` directory; ``None``: held. A ``-stray`` directory is always held."""
-    topic: str | None = None
-    """Its topic, from the cluster or an earlier scan; needed where Kafka may have cut the name."""
-    log_start_seen: int | None = None
-    """The log start offset that the checkpoint file had before the broker took the entry out; may be a minute old."""
-    tiered: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Replica:
-    """The replica of which a captured directory is the rest."""
-
-    item: CaptureItem
-    parts: PartitionDir
-    topic: str
-    topic_id: TopicId | None
-    is_topic_sure: bool
-
-    @property
-    def place(self) -> WorkDir:
-        """Return the parts of its name under ``deleting/``, with the counter 1."""
-        topic = None if self.topic_id is not None else self.topic
-        return WorkDir(self.topic_id, topic, self.parts.partition, 1, "")
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether its broker is deleting it (``-delete``)."""
-        return self.parts.form is DirForm.DELETE
+    """Under ``incoming/``."""
+    replica: CapturedReplica
+    begun: ReplicaMarker | None
 
 
 def capture(
     open_dir: OpenLogDir, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1
 ) -> list[Outcome]:
-    """Capture directories; the owner lock is held, the broker may run.
+    """Capture directories; the owner lock is held, the broker may run. All are linked before the first is synced.
 
     Args:
         open_dir: Their log dir.
@@ -107,46 +74,71 @@ def capture(
         ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
         OSError: the work root cannot be listed; nothing was captured.
     """
-    outcomes: dict[str, Outcome] = {}
+    begun = link_up(open_dir, items, now, threads)
+    ended = iter(complete(open_dir, [one for one in begun if isinstance(one, Linked)], now, threads))
+    return [next(ended) if isinstance(one, Linked) else one for one in begun]
+
+
+def link_up(
+    open_dir: OpenLogDir, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1
+) -> list[Linked | Outcome]:
+    """Begin the capture of directories, as ``capture``: a broker may remove what is linked; ``complete`` keeps it.
+
+    Returns:
+        For each item what is to be completed, or its outcome if there is no more to do.
+
+    Raises:
+        ReadOnlyDiskError: as ``capture``.
+    """
+    found: dict[str, Linked | Outcome] = {}
     with calling(open_dir.top):
         earlier = EarlierCaptures.of(open_dir)
 
     def one(item: CaptureItem) -> None:
         try:
             with calling(open_dir.top):
-                outcomes[item.name] = _capture(open_dir, item, earlier, now)
+                found[item.name] = _link_up(open_dir, item, earlier, now)
+        except (LogDirError, OSError) as error:
+            found[item.name] = undone(item.name, _ours(open_dir, item, error))
+
+    for_each(items, one, threads)
+    return [found[item.name] for item in items]
+
+
+def complete(
+    open_dir: OpenLogDir, linked: Sequence[Linked], now: Callable[[], Instant], threads: int = 1
+) -> list[Outcome]:
+    """Complete captures that were begun with ``link_up``; return their outcomes, as ``capture``.
+
+    Raises:
+        ReadOnlyDiskError: as ``capture``.
+    """
+    outcomes: dict[str, Outcome] = {}
+
+    def one(begun: Linked) -> None:
+        item = begun.replica.item
+        try:
+            with calling(open_dir.top):
+                outcomes[item.name] = _complete(open_dir, begun, now)
         except (LogDirError, OSError) as error:
             outcomes[item.name] = undone(item.name, _ours(open_dir, item, error))
 
-    for_each(items, one, threads)
-    return [outcomes[item.name] for item in items]
+    for_each(linked, one, threads)
+    return [outcomes[one.replica.item.name] for one in linked]
 
 
 def _ours(open_dir: OpenLogDir, item: CaptureItem, error: LogDirError | OSError) -> LogDirError:
     return error if isinstance(error, LogDirError) else as_error(f"{open_dir.log_dir}/{item.name}", error)
 
 
-def _capture(open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, now: Callable[[], Instant]) -> Outcome:
+def _link_up(
+    open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, now: Callable[[], Instant]
+) -> Linked | Outcome:
     path = f"{open_dir.log_dir}/{item.name}"
-    parts = parse_partition_dir(item.name)
-    if parts is None or parts.form not in (DirForm.DELETE, DirForm.STRAY) or parts.topic == METADATA_TOPIC:
-        raise RefusedError(
-            path,
-            why=Why.CHANGED,
-            expected="a -delete or -stray directory of a topic",
-            found="a directory of another kind",
-        )
-    if item.topic is not None and not _fits(item.topic, parts):
-        raise RefusedError(path, why=Why.CHANGED, expected=f"a directory of topic {item.topic}", found=parts.topic)
+    parts = parts_of(open_dir, item)
     with open_dir.top.open(item.name) as source:
         seen = look(source)
-        replica = _Replica(
-            item=item,
-            parts=parts,
-            topic=item.topic or parts.topic,
-            topic_id=_read_id(source),
-            is_topic_sure=item.topic is not None or not parts.is_truncated,
-        )
+        replica = CapturedReplica.of(item, parts, source)
         found = earlier.find(open_dir, item.name, replica.place, seen)
         if found is not None and found.startswith(f"{DELETING}/"):
             # The process that renamed it may have been killed before the rename was durable.
@@ -163,15 +155,13 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, 
                 found="no segment: it is empty, or all but removed by its broker",
                 fix="there is nothing to keep",
             )
-        name = found or make_marked(open_dir, replica.place, lambda inode: _marker(open_dir, replica, inode, now()))
+        name = found or make_marked(open_dir, replica.place, partial(first_marker, open_dir, replica, now))
         with open_dir.incoming.open(name) as target:
             try:
                 begun = readable_marker(target)
                 problem = _link_all(open_dir, source, seen, target, replica, begun)
                 if problem is None:
-                    _sync_files(target)
-                    place = _commit(open_dir, name, target, replica, begun, now)
-                    return done(item.name, f"{DELETING}/{place}")
+                    return Linked(name, replica, begun)
             except OSError as error:
                 if is_sick(error):
                     raise
@@ -191,6 +181,19 @@ def _capture(open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, 
         return _partial(item, name, why)
 
 
+def _complete(open_dir: OpenLogDir, linked: Linked, now: Callable[[], Instant]) -> Outcome:
+    item = linked.replica.item
+    with open_dir.incoming.open(linked.name) as target:
+        try:
+            _sync_files(target)
+            place = _commit(open_dir, linked, target, now)
+        except OSError as error:
+            if is_sick(error):
+                raise
+            return _give_up(open_dir, linked.name, target, item, as_error(f"{open_dir.log_dir}/{item.name}", error))
+    return done(item.name, f"{DELETING}/{place}")
+
+
 _PARTIAL = "what there was is kept as partial in incoming/{}; it can be exported, not restored"
 
 
@@ -198,67 +201,12 @@ def _partial(item: CaptureItem, name: str, error: LogDirError) -> Outcome:
     return Outcome(path=item.name, result=Result.UNDONE, place=f"{INCOMING}/{name}", error=error)
 
 
-def _fits(topic: str, parts: PartitionDir) -> bool:
-    return topic.startswith(parts.topic) if parts.is_truncated else topic == parts.topic
-
-
-def _read_id(source: Directory) -> TopicId | None:
-    path = f"{source.path}/{METADATA_FILE}"
-    try:
-        data = read_file(source, METADATA_FILE)
-        return None if data is None else partition_metadata.parse_stock(data, path).topic_id
-    except (FormatError, RefusedError):
-        return None
-
-
-def _marker(open_dir: OpenLogDir, replica: _Replica, inode: int, instant: Instant) -> ReplicaMarker:
-    """Return the marker of an unfinished capture: always without a deadline."""
-    return ReplicaMarker(
-        intent=Intent.CAPTURED,
-        cluster_id=open_dir.cluster_id,
-        node_id=open_dir.node_id,
-        directory_id=open_dir.directory_id,
-        topic=replica.topic,
-        topic_id=replica.topic_id,
-        partition=replica.parts.partition,
-        birth_inode=inode,
-        path=replica.item.name,
-        reason=Reason.CAPTURED,
-        evidence=(
-            Removed(proof=Proof.BROKER_DELETED, as_of_ms=instant.wall_ms)
-            if replica.is_deleted
-            else Absent(as_of_ms=instant.wall_ms)
-        ),
-        staged_at_ms=instant.wall_ms,
-        delay_ms=None,
-        boot_id=instant.boot_id,
-        boottime_ms=instant.boottime_ms,
-        checkpoints=_entries(open_dir, replica),
-        clean=False,
-        tiered=replica.item.tiered,
-    )
-
-
-def _entries(open_dir: OpenLogDir, replica: _Replica) -> Checkpoints:
-    partition = TopicPartition(replica.topic, replica.parts.partition)
-    points = Checkpoints()
-    # Checkpoint entries go by topic name: once the topic is re-created, they belong to the new topic.
-    live = f"{replica.topic}-{replica.parts.partition}"
-    try:
-        # If the name may be cut, the entries could belong to another topic.
-        if replica.is_topic_sure and not is_there(open_dir.top, live):
-            points = read_entries(open_dir, partition)
-    except LogDirError:
-        return Checkpoints()
-    return Checkpoints() if is_there(open_dir.top, live) else points
-
-
 def _link_all(
     open_dir: OpenLogDir,
     source: Directory,
     seen: Files,
     target: Directory,
-    replica: _Replica,
+    replica: CapturedReplica,
     begun: ReplicaMarker | None,
 ) -> str | None:
     """Link files until the directory stops changing; return what a whole replica lacks, ``None`` if nothing.
@@ -313,20 +261,14 @@ def _sync_files(target: Directory) -> None:
                 target.sync_file(name)
 
 
-def _commit(
-    open_dir: OpenLogDir,
-    name: str,
-    target: Directory,
-    replica: _Replica,
-    begun: ReplicaMarker | None,
-    now: Callable[[], Instant],
-) -> str:
+def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callable[[], Instant]) -> str:
+    name, replica, begun = linked
     if begun is None:
         raise RefusedError(
             f"{target.path}/{FILE_NAME}",
             why=Why.MARKER_UNUSABLE,
             expected="the marker of this capture",
-            found="no such file",
+            found="none that can be read",
         )
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None

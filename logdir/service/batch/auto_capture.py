@@ -13,16 +13,16 @@ Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from logdir import clock
 from logdir.decide import capture as rule
 from logdir.decide.auto_capture import CapturePolicy, passed_over
-from logdir.decide.capture import CAPTURABLE, CapturePlan, plan_capture
+from logdir.decide.capture import CAPTURABLE, plan_capture
 from logdir.disk.kernel.failure import as_disk_error
-from logdir.disk.replica.capture import CaptureItem
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
 from logdir.observe.leaving import Leaving, leaving
@@ -32,7 +32,7 @@ from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.result import ItemResult, ItemState, after, refused
 from logdir.worker.look import Deep
-from logdir.worker.operations import capture_all
+from logdir.worker.operations import capture_step
 from logdir.worker.remote import gather
 
 AT_ONCE: Final = 64
@@ -121,6 +121,10 @@ def capture_new(
 ) -> Captured:
     """Capture what is new since the last call.
 
+    The log dirs are listed again meanwhile, and what is new by then is linked before what is linked is made durable:
+    the broker removes a directory after a fixed time, and what is linked it cannot take away. After a while only what
+    is linked is brought to its end.
+
     Args:
         broker: Opened for changes.
         leavers: What is known so far; it is updated.
@@ -136,68 +140,123 @@ def capture_new(
     listed()
     if not places:
         return Captured()
-    facts = broker.look_again(Deep(kinds=CAPTURABLE), places)
-    there = {(one.log_dir, one.path): one for facts_of in facts for one in facts_of.replicas}
-    chosen, items = _sorted_out(places, there, facts, policy, leavers)
-    request = rule.CaptureRequest(selected=tuple(chosen), delays=policy.delays)
-    plan = plan_capture(request, facts, rooms_of(broker))
-    rows, problems, leavers.untried = _capture_all(broker, plan, leavers, listed)
-    leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
-    refusals = refused(plan.refusals)
-    gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
-    leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
-    return Captured(
-        items=(*items, *rows, *refusals), problems=tuple(problems), is_cut_off=bool(leavers.untried), facts=facts
-    )
-
-
-def _capture_all(
-    broker: OpenBroker, plan: CapturePlan, leavers: Leavers, listed: Callable[[], None]
-) -> tuple[list[ItemResult], list[Problem], frozenset[Place]]:
-    """Capture the planned directories, on every log dir at the same time, some with each call.
-
-    Configuration and owner locks are compared before each round of calls. A disk that fails does not stop the others.
-    A slow one holds them up for some seconds at most: then the log dirs are to be looked at again. Between the rounds
-    they are listed, so that it is known when each directory came.
-
-    Returns:
-        The rows of those that were tried, problems of disks, and what was not tried.
-    """
+    leavers.untried = frozenset()
+    look = _CaptureLook(broker, leavers, policy)
+    facts = look.take(places)
     listed_ms = clock.monotonic_ms()
     until_ms = listed_ms + LOOK_MS
     list_ms = leavers.starts.delete_delay_ms // LISTS_IN_DELAY
-    left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
-    for action in plan.actions:
-        row, item = row_and_item(action)
-        item = replace(item, log_start_seen=leavers.starts.of((row.log_dir, row.path)))
-        left.setdefault(row.log_dir, []).append((row, item))
-    rows: list[ItemResult] = []
-    problems: list[Problem] = []
-    while left and (not rows or clock.monotonic_ms() < until_ms):
-        if clock.monotonic_ms() - listed_ms >= list_ms:
-            leavers.new(broker)
+    while look.is_busy:
+        look.step()
+        now_ms = clock.monotonic_ms()
+        if now_ms - listed_ms >= list_ms:
+            places = look.not_taken(leavers.new(broker))
             listed()
-            listed_ms = clock.monotonic_ms()
-        broker.require_unchanged()
-        broker.require_owned()
-        begun = {}
-        for log_dir in tuple(left):
-            some, left[log_dir] = left[log_dir][:AT_ONCE], left[log_dir][AT_ONCE:]
-            items = tuple(item for _, item in some)
-            begun[log_dir] = some, broker.ports.port(log_dir).begin_opened(capture_all, items)
-        gather(pending for _, pending in begun.values())
-        for log_dir, (some, pending) in begun.items():
+            listed_ms = now_ms
+            if places and now_ms < until_ms:
+                facts = look.take(places)
+            elif places:
+                look.leave(places)
+        if now_ms >= until_ms:
+            look.leave_rest()
+    rows = look.rows
+    leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
+    gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
+    leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
+    return Captured(
+        items=(*look.others, *rows),
+        problems=tuple(look.problems),
+        is_cut_off=bool(leavers.untried),
+        facts=facts,
+    )
+
+
+class _CaptureLook:
+    """The captures of one look, on every log dir at the same time, some with each call."""
+
+    def __init__(self, broker: OpenBroker, leavers: Leavers, policy: CapturePolicy) -> None:
+        self._broker, self._leavers, self._policy = broker, leavers, policy
+        self._taken: set[Place] = set()
+        self._left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
+        """By log dir: what is still to be linked."""
+        self._linked: dict[str, dict[str, ItemResult]] = {}
+        """By log dir and name: what is linked, but not durable."""
+        self.rows: list[ItemResult] = []
+        """What became of those that were tried."""
+        self.others: list[ItemResult] = []
+        """Those that are refused or passed over."""
+        self.problems: list[Problem] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is still to be linked, or made durable."""
+        return any(self._left.values()) or any(self._linked.values())
+
+    def not_taken(self, places: Sequence[Place]) -> tuple[Place, ...]:
+        """Return those places that were not taken yet."""
+        return tuple(place for place in places if place not in self._taken)
+
+    def take(self, places: Sequence[Place]) -> tuple[LogDirFacts, ...]:
+        """Look into directories, and plan their captures; return the facts of every log dir."""
+        self._taken.update(places)
+        broker, leavers = self._broker, self._leavers
+        facts = broker.look_again(Deep(kinds=CAPTURABLE), places)
+        there = {(one.log_dir, one.path): one for facts_of in facts for one in facts_of.replicas}
+        chosen, passed = _sorted_out(places, there, facts, self._policy, leavers)
+        request = rule.CaptureRequest(selected=tuple(chosen), delays=self._policy.delays)
+        plan = plan_capture(request, facts, rooms_of(broker))
+        self.others += [*passed, *refused(plan.refusals)]
+        for action in plan.actions:
+            row, item = row_and_item(action)
+            item = replace(item, log_start_seen=leavers.starts.of((row.log_dir, row.path)))
+            self._left.setdefault(row.log_dir, []).append((row, item))
+        return facts
+
+    def step(self) -> None:
+        """Link some of what is left on every log dir; once all is linked, make some of it durable.
+
+        Configuration and owner locks are compared before. A disk that fails does not stop the others.
+        """
+        self._broker.require_unchanged()
+        self._broker.require_owned()
+        some, left = {}, self._left
+        for log_dir in sorted({*left, *self._linked}):
+            mine = left.get(log_dir, [])
+            some[log_dir], left[log_dir] = mine[:AT_ONCE], mine[AT_ONCE:]
+        is_all = not any(left.values())
+        begun = {
+            log_dir: self._broker.ports.port(log_dir).begin_opened(
+                capture_step, tuple(item for _, item in mine), is_all=is_all
+            )
+            for log_dir, mine in some.items()
+            if mine or is_all
+        }
+        gather(begun.values())
+        for log_dir, pending in begun.items():
+            linked = self._linked.setdefault(log_dir, {})
             try:
-                outcomes = pending.result()
-                rows += [after(row, outcome) for (row, _), outcome in zip(some, outcomes, strict=False)]
-                left[log_dir] = [*some[len(outcomes) :], *left[log_dir]]
+                found = pending.result()
             except (LogDirError, OSError) as error:
-                problems.append(
+                self.problems.append(
                     error.problem() if isinstance(error, LogDirError) else as_disk_error(log_dir, error).problem()
                 )
-                rows += [replace(row, state=ItemState.UNDONE) for row, _ in (*some, *left.pop(log_dir))]
-        left = {log_dir: rest for log_dir, rest in left.items() if rest}
-    return rows, problems, frozenset((row.log_dir, row.path) for rest in left.values() for row, _ in rest)
+                rest = [*linked.values(), *(row for row, _ in (*some[log_dir], *left.pop(log_dir)))]
+                self.rows += [replace(row, state=ItemState.UNDONE) for row in rest]
+                linked.clear()
+                continue
+            left[log_dir] = [*some[log_dir][found.begun :], *left[log_dir]]
+            linked |= {item.name: row for row, item in some[log_dir][: found.begun]}
+            self.rows += [after(linked.pop(one.path), one) for one in found.outcomes if one.path in linked]
+        self._linked = {log_dir: linked for log_dir, linked in self._linked.items() if linked}
+
+    def leave(self, places: Iterable[Place]) -> None:
+        """Leave directories to the next look."""
+        self._leavers.untried |= frozenset(places)
+
+    def leave_rest(self) -> None:
+        """Leave what is not linked yet to the next look."""
+        self.leave((row.log_dir, row.path) for mine in self._left.values() for row, _ in mine)
+        self._left.clear()
 
 
 def _sorted_out(

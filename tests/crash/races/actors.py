@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.purge import claim, remove
 from logdir.disk.replica.replica_dir import read_marker

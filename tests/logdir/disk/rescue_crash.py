@@ -13,7 +13,8 @@ from logdir.disk.kernel.calls import Owner
 from logdir.disk.recover_broker import recover_broker
 from logdir.disk.recover_log_dir import recover
 from logdir.disk.replica.adopt import AdoptItem, adopt
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import Linked, capture, complete, link_up
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -115,6 +116,18 @@ def _write_capture_and_remove(host: ModelHost, acks: Acks) -> None:
         directory.replace("later", log)
     _capture(host, acks)
     _remove(host)
+
+
+def _link_remove_and_complete(host: ModelHost, acks: Acks) -> None:
+    """Its broker removes its own as soon as all of it is linked."""
+    with ExitStack() as stack:
+        open_dir = _sites(host, stack)[0]
+        (linked,) = link_up(open_dir, [ITEM], instant)
+        assert isinstance(linked, Linked)
+        _remove(host)
+        (outcome,) = complete(open_dir, [linked], instant)
+    if outcome.result is Result.DONE:
+        acks.ack("captured")
 
 
 def _remove(host: ModelHost) -> None:

@@ -15,7 +15,8 @@ from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.recover_broker import recover_broker
 from logdir.disk.replica.adopt import AdoptItem, adopt
 from logdir.disk.replica.adopt_recovery import RecoveredAdoptions
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.disk.root.open_log_dir import OpenLogDir

@@ -13,7 +13,8 @@ import pytest
 
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.recover_log_dir import recover
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.replica.replica_dir import read_marker
 from logdir.errors import ReadOnlyDiskError

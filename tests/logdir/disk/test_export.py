@@ -14,7 +14,8 @@ import pytest
 
 from logdir.disk.kernel import atomic_directory
 from logdir.disk.kernel.host import HostDisk
-from logdir.disk.replica.capture import CaptureItem, capture
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.export import MANIFEST, Exported, export, note_of
 from logdir.disk.replica.replica_dir import require_marker
 from logdir.disk.root.open_log_dir import OpenLogDir

@@ -11,7 +11,7 @@ import pytest
 
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.deadline import DelayPolicy
-from logdir.errors import RefusedError
+from logdir.errors import LogDirReplacedError, RefusedError
 from logdir.formats.own import replica_marker
 from logdir.service.batch import auto_capture
 from logdir.service.batch.auto_capture import Captured, Leavers, capture_new
@@ -19,6 +19,7 @@ from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.result import ItemState
+from logdir.worker import operations
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl
 from tools.cli.arguments import Exit
@@ -85,6 +86,19 @@ def test_a_configuration_that_is_edited_stops_the_next_round(rig: Rig, monkeypat
     with pytest.raises(RefusedError, match="configuration-changed"):
         rig.look()
     assert rig.staged() == []
+
+
+def test_an_owner_lock_that_was_replaced_stops_the_next_round(rig: Rig) -> None:
+    rig.delete("pay-0")
+
+    def listed() -> None:
+        lock = Path(f"{rig.disks[0]}.logdird/owner.lock")
+        lock.unlink()
+        lock.touch()
+
+    with pytest.raises(LogDirReplacedError):
+        rig.look(listed)
+    assert (rig.staged(), os.listdir(f"{rig.disks[0]}.logdird/incoming")) == ([], [])
 
 
 def test_what_is_passed_over_is_an_item_and_handled(rig: Rig) -> None:
@@ -166,6 +180,27 @@ def test_a17_what_a_look_left_and_its_broker_removed_is_missed(rig: Rig, monkeyp
     assert rig.staged() == [f"{TOPIC_ID}_0", f"{TOPIC_ID}_2"]
 
 
+def test_what_is_kept_in_part_is_not_missed_when_its_broker_removes_the_rest(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_capture, "LISTS_IN_DELAY", 1_000_000)
+    checkpoint = rig.disks[0] / "log-start-offset-checkpoint"
+    checkpoint.write_text("0\n1\npay 0 3\n")
+    rig.look()
+    checkpoint.write_text("0\n0\n")
+    gone = rig.delete("pay-0")
+    (gone / "00000000000000000000.log").unlink()
+    listings: list[int] = []
+
+    def listed() -> None:
+        listings.append(1)
+        if len(listings) == 2:
+            shutil.rmtree(gone)
+
+    (item,) = rig.look(listed).items
+    assert (item.state, gone.exists(), rig.leavers.missed) == (ItemState.UNDONE, False, 0)
+
+
 def test_what_a_look_left_on_a_log_dir_that_cannot_be_listed_is_not_missed(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,9 +217,7 @@ def test_what_a_look_left_on_a_log_dir_that_cannot_be_listed_is_not_missed(
     assert rig.leavers.missed == 0
 
 
-def test_a17_the_log_dirs_are_listed_between_the_rounds_of_a_long_look(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a17_what_comes_during_a_long_look_is_captured_in_it(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     assert auto_capture.LISTS_IN_DELAY == 4
     rig.leavers.starts.delete_delay_ms = 3
     monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
@@ -195,9 +228,44 @@ def test_a17_the_log_dirs_are_listed_between_the_rounds_of_a_long_look(
     def listed() -> None:
         seen.append(len(rig.leavers.seen_at))
         if len(seen) == 2:
-            rig.delete("z-0")
+            rig.delete("a-0")
 
-    assert len(rig.look(listed).items) == 2
-    assert seen == [2, 2, 3]
-    rig.delete("a-0")  # Its name comes before the one that its broker removes earlier.
-    assert [item.path.partition(".")[0] for item in rig.look().items] == ["z-0", "a-0"]
+    found = rig.look(listed)
+    assert seen[:3] == [2, 2, 3]
+    # Its name comes before those that its broker removes earlier.
+    assert [item.path.partition(".")[0] for item in found.items] == ["b-0", "b-1", "a-0"]
+    assert (found.is_cut_off, rig.look().facts) == (False, None)
+
+
+def test_a17_all_are_linked_before_one_is_made_durable_and_may_be_removed_then(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.leavers.starts.delete_delay_ms = 3
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    deleted = [rig.delete(f"b-{number}", disk=disk) for disk, number in ((0, 0), (0, 1), (1, 2))]
+    at_listing: list[tuple[int, int]] = []
+
+    def listed() -> None:
+        works = [Path(f"{disk}.logdird") for disk in rig.disks]
+        unfinished, whole = (sum(len(os.listdir(work / name)) for work in works) for name in ("incoming", "deleting"))
+        at_listing.append((unfinished, whole))
+        if len(at_listing) == 2:
+            for one in (deleted[0], deleted[2]):
+                shutil.rmtree(one)
+
+    found = rig.look(listed)
+    assert at_listing[:2] == [(0, 0), (2, 0)]
+    assert {item.state for item in found.items} == {ItemState.DONE}
+    assert (rig.staged(0), rig.staged(1)) == ([f"{TOPIC_ID}_0", f"{TOPIC_ID}_1"], [f"{TOPIC_ID}_2"])
+    assert (len(found.items), rig.leavers.missed) == (3, 0)
+
+
+def test_what_is_linked_is_completed_though_the_look_takes_too_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 2)
+    monkeypatch.setattr(operations, "COMPLETE_MS", 0)
+    for number in range(3):
+        rig.delete(f"pay-{number}")
+    found = rig.look()
+    assert (len(found.items), found.is_cut_off, len(rig.staged())) == (2, True, 2)
+    assert rig.leavers.untried == {(str(rig.disks[0]), f"pay-2.{UNIQUE}-delete")}

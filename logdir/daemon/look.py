@@ -18,13 +18,16 @@ from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.capture import CaptureRoom
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
+from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import heartbeat
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, LogDirSuspectError
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import StagedReplica
 from logdir.service.capture import room_of
+from logdir.service.log_dirs.glances import Glances
 
 
 class Look(NamedTuple):
@@ -38,9 +41,9 @@ class Look(NamedTuple):
     """When each staged replica on an ONLINE log dir may be purged, on the boot-time clock; past instants, too."""
 
 
-def look_at(session: Session) -> Look:
-    """Look at every configured log dir."""
-    now, states, beats, rooms = read_instant(), session.states(), _beats(session), _rooms(session)
+def look_at(session: Session, glances: Glances | None = None) -> Look:
+    """Look at every configured log dir; ``glances``: of just now, ``None``: their free space is asked for."""
+    now, states, beats, rooms = read_instant(), session.states(), _beats(session), _rooms(session, glances)
     staged = {one.log_dir: one.staged for one in session.facts}
     log_dirs: list[LogDirStatus] = []
     deadlines: list[int] = []
@@ -88,12 +91,17 @@ def _beats(session: Session) -> dict[str, Heartbeat | None]:
     return found
 
 
-def _rooms(session: Session) -> dict[str, CaptureRoom]:
+def _rooms(session: Session, glances: Glances | None) -> dict[str, CaptureRoom]:
     found = {}
     for open_dir in session.broker.open_dirs:
-        try:
-            space = open_dir.top.space()
-        except (LogDirSuspectError, OSError):
-            continue
-        found[open_dir.log_dir] = room_of(space, session.config.least_free_percent)
+        space = _space(open_dir) if glances is None else glances.space_of(open_dir.log_dir)
+        if space is not None:
+            found[open_dir.log_dir] = room_of(space, session.config.least_free_percent)
     return found
+
+
+def _space(open_dir: OpenLogDir) -> Space | None:
+    try:
+        return open_dir.top.space()
+    except (LogDirSuspectError, OSError):
+        return None

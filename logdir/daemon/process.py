@@ -24,11 +24,15 @@ from logdir.daemon.report.notify import Notifier
 from logdir.daemon.socket.server import Control
 from logdir.daemon.supervisor import Supervisor, Timer
 from logdir.daemon.watches import Watches
+from logdir.disk.kernel.kernel_process import give_back_memory
 from logdir.errors import LogDirError
 from logdir.service.report.exit_status import problems_of
 
 LOG: Final = logging.getLogger("logdir.daemon")
-_TICK_S: Final = 1.0
+_TICK_S: Final = 5.0
+"""How often the main thread looks whether the others work."""
+_END_S: Final = 1.0
+"""How long a part may take to end, beside the work that it has in hand."""
 MakeTimer = Callable[[Callable[[], None], Callable[[], None], Callable[[], None]], Timer]
 """Makes the timer from what its jobs call: a sweep, a purge of what is due, a rescan."""
 
@@ -84,6 +88,7 @@ class DaemonProcess:
         """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
+        give_back_memory()
         control = Control(self.supervisor)
         try:
             control.start()
@@ -102,9 +107,9 @@ class DaemonProcess:
             if self.watches is not None:
                 self.watches.stop()
             # The change in progress ends first: its client gets the answer.
-            self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _TICK_S)
+            self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _END_S)
             control.stop()
-            self.supervisor.history.close(_TICK_S)
+            self.supervisor.history.close(_END_S)
 
     def _wait_for_start(self) -> None:
         while not self.supervisor.started.done() and not self.is_stop_asked:

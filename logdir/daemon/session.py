@@ -22,8 +22,7 @@ from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
 from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.record import heartbeat, start_block
-from logdir.disk.record.start_block import StartBlockState
+from logdir.disk.record import heartbeat
 from logdir.errors import (
     ConfigError,
     DiskFullError,
@@ -44,6 +43,7 @@ from logdir.refusal_slug import Why
 from logdir.service.batch.auto_capture import Leavers
 from logdir.service.batch.seen_starts import DELETE_DELAY_MS
 from logdir.service.log_dirs import proof
+from logdir.service.log_dirs.glances import Glances
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
@@ -268,22 +268,11 @@ class Session:
         else:
             self.facts = self.broker.look(NOTHING)
 
-    def is_running(self) -> bool | None:
-        """Whether a broker runs on these log dirs; ``None``: no lock file can be read."""
-        found = self.broker.ports.running()
-        return None if isinstance(found, Problem) else found
-
-    def is_blocked(self) -> bool:
-        """Whether a start block lies in a log dir, so that only a change of layout may go on."""
-        for open_dir in self.broker.open_dirs:
-            try:
-                if start_block.state((open_dir,)) is not StartBlockState.NONE:
-                    return True
-            except LogDirSuspectError as error:
-                self.broker.ports.note(error)
-            except (LogDirError, OSError):
-                continue  # Its state says so.
-        return False
+    def glance(self, *, is_same_required: bool = True) -> Glances:
+        """Glance at every log dir; raise as ``require_same``, if that is required, and as ``broker.glance``."""
+        if is_same_required:
+            self.broker.require_unchanged()
+        return self.kept.leavers.glance(self.broker, is_same_required=is_same_required)
 
     def states(self) -> dict[str, tuple[LogDirState, Problem | None]]:
         """Return the state of every configured log dir, and why it is not ONLINE."""

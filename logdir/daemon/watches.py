@@ -8,6 +8,7 @@ Spec: design §5; libraries §3.
 from __future__ import annotations
 
 import logging
+import os
 import select
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +21,6 @@ from logdir.worker.watch import FAILED, Watch, start_watch
 LOG: Final = logging.getLogger(__name__)
 _AGAIN_MS: Final = 30 * 1000
 """When a watch that ended is started again."""
-_POLL_MS: Final = 500
 _LEAVE_MS: Final = 2 * 1000
 """Longest wait for the end of watches that are left."""
 _LEAVE_STEP_S: Final = 0.02
@@ -41,6 +41,10 @@ class Watches:
         self._watches: dict[str, Watch] = {}
         self._next_ms = dict.fromkeys(self.log_dirs, 0)
         self._is_stopping = threading.Event()
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        """Readable once the thread is to look what has changed."""
+        self._lock = threading.Lock()
+        """Nobody writes to it once it is closed: its number may be that of another file by then."""
         self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
         self._left: frozenset[str] = frozenset()
         self.failed: dict[str, str] = {}
@@ -53,14 +57,20 @@ class Watches:
     def leave(self, log_dirs: Collection[str]) -> None:
         """Watch all but these log dirs from now on; return once their processes have ended, or after two seconds."""
         self._left = frozenset(log_dirs)
+        with self._lock:
+            if not self._is_stopping.is_set():
+                os.eventfd_write(self._wake, 1)
         until_ms = clock.monotonic_ms() + _LEAVE_MS
         while any(log_dir in self._watches for log_dir in log_dirs) and clock.monotonic_ms() < until_ms:
             self._is_stopping.wait(_LEAVE_STEP_S)
 
     def stop(self) -> None:
         """End every process."""
-        self._is_stopping.set()
+        with self._lock:
+            self._is_stopping.set()
+            os.eventfd_write(self._wake, 1)
         self._thread.join()
+        os.close(self._wake)
 
     def _run(self) -> None:
         # The kernel ends a watch process with the thread that started it.
@@ -70,13 +80,21 @@ class Watches:
                 self._start_missing()
                 poll = select.poll()
                 by_number = {watch.connection.fileno(): watch for watch in self._watches.values()}
-                for number in by_number:
+                for number in (self._wake, *by_number):
                     poll.register(number, select.POLLIN)
-                for number, _ in poll.poll(_POLL_MS):
-                    self._read(by_number[number])
+                for number, _ in poll.poll(self._patience_ms()):
+                    if number in by_number:
+                        self._read(by_number[number])
+                    else:
+                        os.eventfd_read(self._wake)
         finally:
             for watch in self._watches.values():
                 watch.close()
+
+    def _patience_ms(self) -> int | None:
+        """Return how long nothing is to be started; ``None``: every log dir has its watch."""
+        missing = [self._next_ms[one] for one in self.log_dirs if one not in self._watches and one not in self._left]
+        return max(0, min(missing) - clock.monotonic_ms()) if missing else None
 
     def _end_left(self) -> None:
         for log_dir in self._left & self._watches.keys():

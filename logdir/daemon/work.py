@@ -41,6 +41,7 @@ from logdir.service.batch.auto_capture import capture_new
 from logdir.service.batch.pressure import relieve
 from logdir.service.batch.purge_batches import Rates
 from logdir.service.batch.use_cases import Spec, run
+from logdir.service.log_dirs.glances import Glances
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult, ItemState
 from logdir.service.report.use_case import Ran
@@ -113,7 +114,7 @@ class Work:
     def begin(self) -> None:
         """List every log dir, and beat."""
         self.supervisor.start_awaited.read(self.session.broker.open_dirs)
-        self._note_running()
+        self._note_running(self.session.glance(is_same_required=False))
         self.session.list()
         self.session.beat_when_due()
 
@@ -123,11 +124,11 @@ class Work:
         Raises:
             LogDirError: the broker has to be opened again.
         """
-        self.session.require_same()
-        self._note_running()
-        self.capture()
+        glances = self.session.glance()
+        self._note_running(glances)
+        is_new = self.capture(glances)
         self.session.beat_when_due()
-        look = look_at(self.session)
+        look = look_at(self.session, None if is_new else glances)
         if self._relieve(look):
             look = look_at(self.session)
         self._look = look
@@ -135,13 +136,13 @@ class Work:
         if self.due.note(look, self.session.facts) or self.due.is_passed():
             self._set_timer()
 
-    def _note_running(self) -> None:
+    def _note_running(self, glances: Glances) -> None:
         """Note whether the broker runs, and what follows for the work that nobody requests."""
-        is_running = self.is_running = self.session.is_running()
+        is_running = self.is_running = glances.is_running
         if is_running:
             self.supervisor.start_awaited.end()
         # Behind a start block no broker runs, and only a change of layout may go on.
-        self.is_blocked = is_running is not True and self.session.is_blocked()
+        self.is_blocked = is_running is not True and glances.is_blocked
         self.is_automatic = is_running is True or (self.session.config.auto_while_stopped and not self.is_blocked)
 
     def _set_timer(self) -> None:
@@ -179,30 +180,19 @@ class Work:
         self.session.broker.last_look.seen.clear()
         self.session.list()
 
-    def capture(self) -> None:
-        """Capture what is new since the last call."""
-        if self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
-            self._capture()
-        else:
+    def capture(self, glances: Glances | None = None) -> bool:
+        """Capture what is new since the last call, by a glance that was not used yet; return whether anything is."""
+        if not self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
             self._note_look()
-
-    def _note_look(self) -> None:
-        """Note that the log dirs were looked at for deletions."""
-        config, delay_ms = self.session.config, self.session.kept.leavers.starts.delete_delay_ms
-        late = self.supervisor.looks.note(config.server_properties, delay_ms, is_running=self.is_running)
-        if late is not None:
-            LOG.warning("look.too-late %s", late.line())
-            self.note("look-too-late", detail=late.found)
-
-    def _capture(self) -> None:
+            return False
         session, counters = self.session, self.supervisor.counters
-        found = capture_new(session.broker, session.kept.leavers, self.policy, listed=self._note_look)
+        found = capture_new(session.broker, session.kept.leavers, self.policy, self._note_look, glances)
         counters.missed += session.kept.leavers.missed
         session.kept.leavers.missed = 0
         if found.facts is None:
             if session.kept.leavers.has_changed:
                 session.list()
-            return
+            return False
         if found.is_cut_off:
             self.supervisor.sweep()
         session.note_failed_syncs()
@@ -227,6 +217,15 @@ class Work:
         for problem in found.problems:
             LOG.error("capture.failed %s", problem.line())
         self._note_look()
+        return True
+
+    def _note_look(self) -> None:
+        """Note that the log dirs were looked at for deletions."""
+        config, delay_ms = self.session.config, self.session.kept.leavers.starts.delete_delay_ms
+        late = self.supervisor.looks.note(config.server_properties, delay_ms, is_running=self.is_running)
+        if late is not None:
+            LOG.warning("look.too-late %s", late.line())
+            self.note("look-too-late", detail=late.found)
 
     def _captured(self, item: ItemResult, until_ms: int | None) -> None:
         ref = item.ref
@@ -331,6 +330,7 @@ class Work:
                 session.note_failed_syncs()
                 # A marker that was rewritten in its place shows only where its directory is read again.
                 self._read_all()
+                self.documents.is_last_read = False
                 self.supervisor.sweep()
         if is_applied:
             self.supervisor.start_awaited.note(spec)

@@ -16,6 +16,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints, is_typeddict
@@ -25,6 +26,10 @@ from logdir.ids import Uuid
 
 _Map = Callable[[Any], Any]
 """A function that encodes or decodes one value; its types are known only at run time."""
+
+
+_MOST_IDS = 4096
+"""How many ids are kept that were decoded: the partitions of a topic share its id."""
 
 
 class Codec(NamedTuple):
@@ -118,7 +123,7 @@ def _class(kind: type) -> Codec:
     if issubclass(kind, Enum):
         return Codec(lambda member: member.value, kind)
     if issubclass(kind, Uuid):
-        return Codec(str, kind.parse)
+        return Codec(str, lru_cache(_MOST_IDS)(kind.parse))
     if issubclass(kind, LogDirError):
         return Codec(encoded_error, decoded_error)
     if dataclasses.is_dataclass(kind):

@@ -15,7 +15,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from logdir import clock
 from logdir.errors import LogDirSuspectError
@@ -148,6 +148,13 @@ class Sent(Generic[R]):
 
     def take(self, kind: str, value: Any) -> None:
         """Store the answer: its kind (``result``, ``refused``, ``kernel`` or ``fault``), and the value or error."""
+        if kind == "result":
+            try:
+                value = self._decode(
+                    value
+                )  # At once: the answers of all log dirs as JSON take several times the memory.
+            except Exception as error:  # noqa: BLE001 - it is the asker's, who may not be the one that waits
+                self._error = error
         self._answer = (kind, value)
 
     def fail(self, error: BaseException) -> None:
@@ -161,7 +168,7 @@ class Sent(Generic[R]):
             raise self._error or ValueError("no answer")
         kind, value = self._answer
         if kind == "result":
-            return self._decode(value)
+            return cast("R", value)
         if kind == "refused":
             error = codec.decoded_error(value)
             if isinstance(error, LogDirSuspectError):

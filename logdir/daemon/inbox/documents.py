@@ -33,6 +33,7 @@ from logdir.errors import (
     WorkRootOwnedError,
     shown,
 )
+from logdir.formats.own.controller_file import ControllerFile
 from logdir.refusal_slug import Why
 from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.batch.use_cases import Spec, spec_of
@@ -75,6 +76,9 @@ class Documents:
         self._due: list[str] = []
         self.waiting: tuple[Problem, ...] = ()
         """Why documents are not followed now."""
+        self._last: ControllerFile | None = None
+        self.is_last_read = False
+        """Whether the record of the requests that were followed is as on disk; what writes it says that it is not."""
         self._again_ms = 0
         """When documents are looked at again, after one could not be followed."""
 
@@ -105,10 +109,13 @@ class Documents:
 
     def _wanted(self) -> tuple[Problem, ...]:
         """Return that a request of type FULL is wanted, since one may have been missed."""
-        try:
-            last = highest(read_records(self._work.session.broker.open_dirs))
-        except LogDirError:
-            return ()  # The state of its disk says so.
+        if not self.is_last_read:
+            try:
+                self._last = highest(read_records(self._work.session.broker.open_dirs))
+            except LogDirError:
+                return ()  # The state of its disk says so.
+            self.is_last_read = True
+        last = self._last
         if last is None or last.requests is None or not last.is_full_wanted:
             return ()
         expected, found = "a LeaderAndIsr request of type FULL", "requests after one that may have been missed"

@@ -52,6 +52,7 @@ DEADLINE_MS: Final = 10 * 1000
 _MOST_LINE: Final = 1 << 16
 _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
+_POLL_S: Final = 3600.0
 _MODE: Final = 0o660
 _PEER = struct.Struct("3i")
 
@@ -84,7 +85,8 @@ class Control:
         finally:
             os.umask(before)
         Path(self._path).chmod(_MODE)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="control", daemon=True)
+        # It waits for clients alone, not twice a second for its end: ``stop`` wakes it up.
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="control", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
@@ -92,6 +94,8 @@ class Control:
 
     def stop(self) -> None:
         """Take the socket away; the answers of requests that were begun are sent, if their clients take them soon."""
+        with suppress(OSError):
+            self._server.socket.shutdown(socket.SHUT_RDWR)
         self._server.shutdown()
         self._server.server_close()
         with suppress(OSError):

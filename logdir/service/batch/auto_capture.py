@@ -25,12 +25,14 @@ from logdir.disk.kernel.failure import as_disk_error
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
-from logdir.observe.leaving import Leaving, leaving
+from logdir.observe.leaving import leaving
 from logdir.service.batch.seen_starts import SeenStarts
 from logdir.service.capture import rooms_of, row_and_item
+from logdir.service.log_dirs.glances import Glances
 from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.report.result import ItemResult, ItemState, after, refused
+from logdir.worker.glance import Since
 from logdir.worker.look import Deep
 from logdir.worker.operations import capture_step
 from logdir.worker.remote import gather
@@ -70,24 +72,37 @@ class Leavers:
     """How many looks there were."""
     starts: SeenStarts = field(default_factory=SeenStarts)
 
-    def new(self, broker: OpenBroker) -> tuple[Place, ...]:
-        """List the log dirs again; return the directories that are still to be handled, longest known first."""
-        self.starts.read(broker)
-        found: list[Leaving | LogDirSuspectError] = broker.ports.each(
-            lambda port: port.begin(leaving, port.log_dir, self.mtimes.get(port.log_dir))
-        )
+    def glance(self, broker: OpenBroker, *, is_same_required: bool) -> Glances:
+        """Glance at every log dir, as ``broker.glance``; ``new`` takes what it returns."""
+        since = {one: Since(self.mtimes.get(one), self.starts.stamp(one)) for one in broker.named.log_dirs}
+        return broker.glance(since, is_same_required=is_same_required)
+
+    def new(self, broker: OpenBroker, found: Glances | None = None) -> tuple[Place, ...]:
+        """Return the directories that are still to be handled, longest known first.
+
+        Args:
+            broker: As opened for changes.
+            found: A glance that was not used yet; ``None``: one is made.
+
+        Raises:
+            LogDirError: as ``broker.glance``.
+        """
+        found = found or self.glance(broker, is_same_required=False)
+        self.starts.read(found)
         unread = set()
         self.has_changed = False
-        for port, one in zip(broker.ports.ports, found, strict=True):
-            if isinstance(one, LogDirSuspectError) or not one.is_read:
-                self.mtimes.pop(port.log_dir, None)
-                self.starts.forget(port.log_dir)
-                unread.add(port.log_dir)
+        for log_dir in broker.named.log_dirs:
+            one = found.of.get(log_dir)
+            if one is None or not one.leaving.is_read:
+                self.mtimes.pop(log_dir, None)
+                self.starts.forget(log_dir)
+                unread.add(log_dir)
                 continue
-            self.mtimes[port.log_dir] = one.mtime_ns
-            if one.names is not None:
-                self.starts.note(port.log_dir, self.names.get(port.log_dir), one.names)
-                self.names[port.log_dir] = frozenset(one.names)
+            self.mtimes[log_dir] = one.leaving.mtime_ns
+            names = one.leaving.names
+            if names is not None:
+                self.starts.note(log_dir, self.names.get(log_dir), names)
+                self.names[log_dir] = frozenset(names)
                 self.has_changed = True
         self.has_changed = self.has_changed or self.unread != unread
         self.unread = frozenset(unread)
@@ -117,7 +132,11 @@ class Captured:
 
 
 def capture_new(
-    broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, listed: Callable[[], None] = _nobody
+    broker: OpenBroker,
+    leavers: Leavers,
+    policy: CapturePolicy,
+    listed: Callable[[], None] = _nobody,
+    glances: Glances | None = None,
 ) -> Captured:
     """Capture what is new since the last call.
 
@@ -130,13 +149,14 @@ def capture_new(
         leavers: What is known so far; it is updated.
         policy: The operator's policy.
         listed: Called each time that the log dirs were listed.
+        glances: A glance that was not used yet, to begin with; ``None``: one is made.
 
     Raises:
         RefusedError: the broker's configuration changed since it was opened.
         LogDirReplacedError: a work root was replaced.
-        LogDirError: as ``broker.look_again``.
+        LogDirError: as ``broker.look_again`` and ``broker.glance``.
     """
-    places = leavers.new(broker)
+    places = leavers.new(broker, glances)
     listed()
     if not places:
         return Captured()

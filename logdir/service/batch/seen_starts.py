@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 
 from logdir import clock
 from logdir.names import DirForm, parse_partition_dir, render_partition_dir
-from logdir.observe.log_starts import LogStarts, log_starts
+from logdir.service.log_dirs.glances import Glances
 from logdir.service.log_dirs.last_look import Place
-from logdir.service.log_dirs.open_broker import OpenBroker
 
 DELETE_DELAY_MS: Final = 60 * 1000
 """Kafka's default of ``log.segment.delete.delay.ms``."""
@@ -45,17 +44,18 @@ class SeenStarts:
     """As of the look before."""
     _of: dict[Place, int] = field(default_factory=dict)
 
-    def read(self, broker: OpenBroker) -> None:
-        """Read the file of every log dir, before its directories are listed."""
-        at_ms = clock.boottime_ms()
-        stamps = {log_dir: known.stamp for log_dir, known in self._now.items()}
-        found = broker.ports.each(lambda port: port.begin(log_starts, port.log_dir, stamps.get(port.log_dir, "")))
+    def stamp(self, log_dir: str) -> str:
+        """Return the stamp of the file as it was read last; empty: it was not."""
+        known = self._now.get(log_dir)
+        return "" if known is None else known.stamp
+
+    def read(self, found: Glances) -> None:
+        """Keep what the file of every log dir said, before its directories were listed."""
         self._before = self._now
         self._now = {}
-        for port, one in zip(broker.ports.ports, found, strict=True):
-            if isinstance(one, LogStarts):
-                offsets = self._before[port.log_dir].offsets if one.offsets is None else one.offsets
-                self._now[port.log_dir] = _Read(one.stamp, offsets, at_ms)
+        for log_dir, one in found.of.items():
+            offsets = self._before[log_dir].offsets if one.starts.offsets is None else one.starts.offsets
+            self._now[log_dir] = _Read(one.starts.stamp, offsets, found.at_ms)
 
     def note(self, log_dir: str, former: Collection[str] | None, names: Collection[str]) -> None:
         """Note whose entry is whose.

@@ -38,6 +38,7 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import HEARTBEAT
 from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.service.log_dirs.glances import Glances
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 from logdir.service.log_dirs.last_look import LastLook, Place
 from logdir.service.log_dirs.os_errors import map_os_errors_or_quarantine
@@ -45,6 +46,7 @@ from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.quarantine import unlocked
 from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest
+from logdir.worker.glance import Since, glance
 from logdir.worker.look import EVERY_LIVE, Deep
 from logdir.worker.remote import gather
 from logdir.worker.state import WorkerState, require_in_place, require_owner_lock
@@ -182,10 +184,40 @@ class OpenBroker:
         Raises:
             LogDirReplacedError: an owner lock was replaced.
         """
-        # Captures are made on a stale disk, too.
+        self._require(require_owner_lock, self._owned())
+
+    def _owned(self) -> Mapping[str, str]:
+        """Return the owner locks that must still be ours: captures are made on a stale disk, too."""
         others = {log_dir for log_dir, why in self.quarantined.items() if why.slug != STALE_DISK}
-        owned = {log_dir: path for log_dir, path in self.owned.items() if log_dir not in others}
-        self._require(require_owner_lock, owned)
+        return {log_dir: path for log_dir, path in self.owned.items() if log_dir not in others}
+
+    def glance(self, since: Mapping[str, Since], *, is_same_required: bool) -> Glances:
+        """Glance at every log dir; return the answers of those that answer.
+
+        Args:
+            since: What is known from the last glance, by log dir.
+            is_same_required: Whether owner locks and paths are compared with it.
+
+        Raises:
+            LogDirError: as ``require_owned``, ``require_in_place``.
+        """
+        at_ms, owned = clock.boottime_ms(), self._owned() if is_same_required else {}
+        begun = {
+            port.log_dir: port.begin_opened(
+                glance,
+                port.log_dir,
+                since.get(port.log_dir, Since()),
+                is_owner_required=port.log_dir in owned,
+                is_place_required=is_same_required,
+            )
+            for port in self.ports.ports
+        }
+        gather(begun.values())
+        found = {}
+        for log_dir, pending in begun.items():
+            with self._map_os_errors(log_dir):
+                found[log_dir] = pending.result()
+        return Glances(at_ms, found)
 
     def require_in_place(self) -> None:
         """Return if the paths of every log dir and its work root still lead to the open directories.

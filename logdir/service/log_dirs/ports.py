@@ -194,19 +194,8 @@ class BrokerPorts:
         Returns:
             A problem if no lock file can be read.
         """
-        denied: list[Problem] = []
-        is_asked = False
-        # A missing log dir does not matter: a running broker holds the locks of the others, too.
-        for found in self.each(lambda port: port.begin(is_locked, port.log_dir)):
-            if isinstance(found, Problem):
-                denied.append(found._replace(slug=ConfigError.code))
-            elif isinstance(found, bool):
-                is_asked = True
-                if found:
-                    return True
-        if denied and not is_asked:
-            return denied[0]
-        return False
+        found = self.each(lambda port: port.begin(is_locked, port.log_dir))
+        return running_of(one for one in found if not isinstance(one, LogDirSuspectError))
 
     def births_of(self, replicas: Iterable[Replica]) -> Mapping[tuple[str, str], int]:
         """Return the creation times of partition directories (wall clock, ms), by log dir and path.
@@ -371,3 +360,13 @@ def kept_free_places(ports: BrokerPorts) -> tuple[KeptFree, ...]:
             ports.note(error)
             places += kept_free_unseen(metadata)
     return tuple(places)
+
+
+def running_of(found: Iterable[bool | Problem | None]) -> bool | Problem:
+    """Return whether a broker runs by the answers of ``is_locked``; a problem if no lock file can be read."""
+    # A missing log dir does not matter: a running broker holds the locks of the others, too.
+    answers = tuple(found)
+    denied = [one for one in answers if isinstance(one, Problem)]
+    if denied and not any(isinstance(one, bool) for one in answers):
+        return denied[0]._replace(slug=ConfigError.code)
+    return True in answers

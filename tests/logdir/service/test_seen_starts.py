@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from logdir import clock
 from logdir.service.batch.seen_starts import SeenStarts
-from logdir.service.log_dirs.open_broker import OpenBroker
+from logdir.service.log_dirs.glances import Glances
+from logdir.worker.glance import Since, glance
+from logdir.worker.state import WorkerState
 
 A, B = "pay-0.0123456789abcdef0123456789abcdef-delete", "pay-0.ffffffffffffffffffffffffffffffff-delete"
 
@@ -29,10 +29,9 @@ class Rig:
         """Let the file hold these entries, and the log dir these directories; return what is known of the first."""
         entries = "".join(f"{topic} 0 {offset}\n" for topic, offset in offsets.items())
         Path(self.log_dir, "log-start-offset-checkpoint").write_text(f"0\n{len(offsets)}\n{entries}")
-        port = SimpleNamespace(log_dir=self.log_dir, begin=lambda call, *arguments: call(*arguments))
-        silent = TimeoutError("no answer")
-        each = (lambda begin: [silent]) if self.is_silent else lambda begin: [begin(port)]
-        self.seen.read(cast(OpenBroker, SimpleNamespace(ports=SimpleNamespace(ports=[port], each=each))))
+        since = Since(stamp=self.seen.stamp(self.log_dir))
+        found = glance(WorkerState(), self.log_dir, since, is_owner_required=False, is_place_required=False)
+        self.seen.read(Glances(self.now_ms, {} if self.is_silent else {self.log_dir: found}))
         self.seen.note(self.log_dir, self.names, names)
         self.names = names
         self.seen.keep_only({(self.log_dir, name) for name in names})

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -31,7 +32,7 @@ from logdir.worker.port import LocalPort
 from logdir.worker.remote import RemotePort, gather, overdue
 from logdir.worker.start import close_all, run_apart, start
 from logdir.worker.state import release_kafka_lock, take_kafka_lock
-from logdir.worker.waiting import Overdue
+from logdir.worker.waiting import Asked, Overdue, Sent, Waiting
 from tests.builders import log_dir
 from tests.logdir.disk.staged_rig import make_log_dir, make_staged, opened, staged_marker
 from tests.logdir.wire.golden_metadata import METADATA
@@ -540,3 +541,15 @@ def test_a_worker_that_is_slow_to_start_is_no_log_dir_that_hangs(
         with pytest.raises(LogDirSuspectError):
             port.run(identity_at, str(made))
         assert time.monotonic() - began < 10
+
+
+def test_an_answer_that_cannot_be_decoded_is_an_error_of_its_asker_alone() -> None:
+    def decode(value: object) -> object:
+        raise ValueError(f"not {value}")
+
+    sent: Sent[object] = Sent(cast(Asked, SimpleNamespace(waiting=Waiting())), "look", decode)
+    sent.take("result", 7)  # By whoever waits for another call.
+    assert sent.is_over
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not 7"):
+            sent.result()

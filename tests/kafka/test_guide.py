@@ -10,7 +10,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -79,6 +79,18 @@ def lose(rig: Rig, broker: Broker) -> None:
     await_true("its broker removed them", lambda: not deleted(), timeout_seconds=90)
 
 
+def guide_of(broker: Broker) -> dict[str, Any]:
+    """Ask for the guide, again if the broker wrote to its metadata log meanwhile, as it does twice a second: then the
+    commands of the guide want a high watermark that an operator has to look up.
+    """
+    for _ in range(5):
+        status, plan = ctl_json("staged", "restore", TOPIC, *words(broker))
+        assert status == Exit.REFUSED
+        if not any("$QUORUM" in (line["command"] or "") for line in plan["guide"]):
+            return plan
+    raise AssertionError(plan)
+
+
 @pytest.mark.parametrize("version", releases_of("guided"))
 def test_a16_a36_a_deleted_topic_comes_back_by_the_commands_of_the_guide(
     version: str, make_rig: Callable[[str], Rig]
@@ -94,8 +106,7 @@ def test_a16_a36_a_deleted_topic_comes_back_by_the_commands_of_the_guide(
         assert [one.records for one in written] == [100, 101, 102]
         lose(rig, broker)
 
-        status, plan = ctl_json("staged", "restore", TOPIC, *words(broker))
-        assert status == Exit.REFUSED
+        plan = guide_of(broker)
         printed: dict[str, str] = {}
         for line in plan["guide"]:
             if line["command"] is None:

@@ -149,7 +149,18 @@ def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all:
         opened: The worker's log dir.
         items: Directories to link, each once.
         is_all: Whether no log dir has others that are to be linked first.
+
+    Raises:
+        LogDirError, OSError: as ``disk.replica.capture``; what is linked is found by a later look, or by recovery.
     """
+    try:
+        return _capture_step(opened, items, is_all=is_all)
+    except (LogDirError, OSError):
+        opened.linked.clear()  # The asker counts on none of them.
+        raise
+
+
+def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
     at_once = 4 * CAPTURED_AT_ONCE
     outcomes: list[Outcome] = []
     begun, until_ms = 0, clock.monotonic_ms() + LINK_MS

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.deadline import DelayPolicy
+from logdir.disk.replica import capture as disk_capture
 from logdir.errors import LogDirReplacedError, RefusedError
 from logdir.formats.own import replica_marker
 from logdir.service.batch import auto_capture
@@ -269,3 +272,21 @@ def test_what_is_linked_is_completed_though_the_look_takes_too_long(rig: Rig, mo
     found = rig.look()
     assert (len(found.items), found.is_cut_off, len(rig.staged())) == (2, True, 2)
     assert rig.leavers.untried == {(str(rig.disks[0]), f"pay-2.{UNIQUE}-delete")}
+
+
+def test_what_was_linked_before_an_error_is_captured_once_by_the_next_look(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        rig.delete(f"pay-{number}")
+    with monkeypatch.context() as failing:
+
+        def fails(*arguments: object) -> NoReturn:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        failing.setattr(disk_capture, "complete", fails)
+        failing.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are completed at a time, so two are left.
+        found = rig.look()
+        assert ([item.state for item in found.items], len(found.problems)) == ([ItemState.UNDONE] * 6, 1)
+    assert [item.state for item in rig.look().items] == [ItemState.DONE] * 6
+    assert (rig.staged(), rig.leavers.missed) == ([f"{TOPIC_ID}_{number}" for number in range(6)], 0)

@@ -18,18 +18,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure import HOME
 from benchmarks.trees import META, make_log_dir
-from benchmarks.unsynced import default_dir
+from benchmarks.unsynced import default_dir, opened
 from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket import client
 from logdir.disk.kernel.host import HostDisk
+from logdir.disk.kernel.kernel_clock import read_instant
+from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.root.init import init
 from logdir.disk.root.plan import plan_init
 from logdir.errors import LogDirError
+from logdir.worker.operations import CAPTURED_AT_ONCE
 
 LOG_DIRS, PARTITIONS, DELETED, IDLE_S = 12, 20_000, 1_000, 30
 _CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
@@ -130,6 +135,61 @@ def delete(paths: list[Path]) -> None:
         path.rename(path.with_name(f"{path.name}.{_UNIQUE}-delete"))
 
 
+def captures(log_dir: Path, paths: list[Path]) -> list[float]:
+    """Capture directories one after the other, without a daemon; return the milliseconds of each."""
+    delete(paths)
+    times = []
+    with opened(HostDisk(), [str(log_dir)]) as (open_dir,):
+        for path in paths:
+            item = CaptureItem(name=f"{path.name}.{_UNIQUE}-delete", delay_ms=0)
+            began = time.perf_counter()
+            (outcome,) = capture(open_dir, [item], read_instant)
+            times.append(1000 * (time.perf_counter() - began))
+            if outcome.error is not None:
+                raise SystemExit(outcome.error.problem().line())
+    return times
+
+
+def bare(folder: Path, paths: list[Path]) -> float:
+    """Return the seconds that a capture of directories takes of the kernel: its links, syncs and renames alone."""
+    incoming, deleting = folder / "incoming", folder / "deleting"
+    for made in (incoming, deleting):
+        made.mkdir(parents=True)
+
+    def sync(path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+    def mark(top: Path) -> None:
+        (top / "new").write_bytes(bytes(600))
+        sync(top / "new")
+        (top / "new").rename(top / "replica.json")
+        sync(top)
+
+    def link(path: Path) -> None:
+        top = incoming / path.name
+        top.mkdir()
+        mark(top)
+        for entry in path.iterdir():
+            os.link(entry, top / entry.name)
+
+    def keep(path: Path) -> None:
+        top = incoming / path.name
+        for entry in path.iterdir():
+            sync(top / entry.name)
+        mark(top)
+        top.rename(deleting / path.name)
+        sync(deleting)
+        sync(incoming)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(CAPTURED_AT_ONCE) as pool:
+        for part in (link, keep):
+            list(pool.map(part, paths))
+    return time.perf_counter() - began
+
+
 def measure(home: str, partitions: int = PARTITIONS, deleted: int = DELETED, idle_s: int = IDLE_S) -> str:
     """Return the figures as a Markdown table."""
     rows: list[tuple[str, str, str, bool | None]] = []
@@ -141,7 +201,7 @@ def measure(home: str, partitions: int = PARTITIONS, deleted: int = DELETED, idl
     singles = 11
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as name:
         work = Path(name)
-        tops = make(work, partitions, full=deleted + singles)
+        tops = make(work, partitions, full=2 * deleted + 2 * singles)
         with started(work) as daemon:
             note(f"start until RUNNING, {partitions:,} partitions", daemon.until(None), "s", 2)
             time.sleep(2)
@@ -169,6 +229,10 @@ def measure(home: str, partitions: int = PARTITIONS, deleted: int = DELETED, idl
             delete(every[singles : singles + deleted])
             note(f"{deleted:,} partitions of 30 files deleted at once", daemon.until(singles + deleted, 0.05), "s", 5)
             note("supervisor, resident, after it", memory(parts["supervisor"][0], "Rss"), "MB", 60)
+        others = every[singles + deleted : singles + 2 * deleted]
+        note(f"the links, syncs and renames of {deleted:,} such captures alone", bare(work / "bare", others), "s", None)
+        alone = captures(tops[0], every[-singles:])
+        note("one partition of 30 files captured, without a daemon, median", statistics.median(alone), "ms", 5)
     lines = ["| what | found | budget | |", "| --- | --- | --- | --- |"]
     words = {True: "met", False: "MISSED", None: "-"}
     lines += [f"| {what} | {value} | {budget} | {words[verdict]} |" for what, value, budget, verdict in rows]

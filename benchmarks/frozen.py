@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.daemon import Daemon, delete, started
+from benchmarks.measure import drop_caches
 from benchmarks.trees import make_log_dir
 from benchmarks.unsynced import default_dir
 from logdir.daemon.state import LogDirState
@@ -155,17 +156,19 @@ def hung(disk: Disk) -> Iterator[None]:
         disk.go_on()
 
 
-def beside_frozen(images: Images, home: str, partitions: int, rounds: int) -> list[Row]:
-    """Return the figures of a daemon one of whose disks freezes while it captures."""
+def beside(images: Images, home: str, partitions: int, rounds: int, *, is_served: bool) -> list[Row]:
+    """Return the figures of a daemon one of whose disks freezes, or whose reads hang, while it captures."""
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home)))
-        good, sick = stack.enter_context(disks(images, work, is_served=False))
+        good, sick = stack.enter_context(disks(images, work, is_served=is_served))
         broker = Broker(work, [*good, sick.path], (3 * rounds + 2) * partitions)
         log_dir = broker.log_dirs[3]
         daemon = stack.enter_context(started(work))
         daemon.until(None)
         before = rounds_of(broker, daemon, rounds, partitions)
         broker.delete(log_dir, 2 * partitions)
+        if is_served:
+            drop_caches()  # What lies in memory would be read from there.
         with hung(sick):
             left_out_s = await_state(daemon, log_dir, online=False)
             beside = rounds_of(broker, daemon, rounds, partitions)
@@ -174,7 +177,12 @@ def beside_frozen(images: Images, home: str, partitions: int, rounds: int) -> li
         before += rounds_of(broker, daemon, rounds, partitions)
     rate = statistics.median(before) / statistics.median(beside)
     return [
-        ("a disk freezes: until it is left out", f"{left_out_s:,.1f} s", "-", None),
+        (
+            f"{'the reads of a disk hang' if is_served else 'a disk freezes'}: until it is left out",
+            f"{left_out_s:,.1f} s",
+            "-",
+            None,
+        ),
         ("… then captures on the others, to those with four good disks", f"{rate:.2f}", "≥ 0.95", rate >= 0.95),
         (f"… a status answer, longest of {ANSWERS}", f"{longest_ms:,.1f} ms", "≤ 100 ms", longest_ms <= 100),
     ]
@@ -204,7 +212,9 @@ def table(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS) -> str:
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as name:
         images = Images(Path(name))
         try:
-            rows = beside_frozen(images, home, partitions, rounds)
+            rows = []
+            for is_served in (False, True):
+                rows += beside(images, home, partitions, rounds, is_served=is_served)
             rows += [start_beside(images, home, is_served=is_served) for is_served in (False, True)]
         finally:
             images.close()

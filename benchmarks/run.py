@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import platform
 from collections.abc import Sequence
 
-from benchmarks import daemon, fleet, frozen, inventory, locks, metadata, purge, relayout, stage, staged_ls
+from benchmarks import before, daemon, fleet, frozen, inventory, locks, metadata, purge, relayout, stage, staged_ls
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
-from benchmarks.measure import HOME, ROUNDS, Row, show
+from benchmarks.measure import HOME, ROUNDS, Row, machine, show
 from benchmarks.metadata_records import RECORDS
 from benchmarks.unsynced import default_dir
 
@@ -47,6 +46,9 @@ def main() -> int:
     parser.add_argument(
         "--metadata", metavar="N", type=int, default=RECORDS, help="records of the metadata log; 0: left out"
     )
+    parser.add_argument(
+        "--before", metavar="REVISION", help="an earlier revision that whole commands are compared with"
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument(
         "--dir",
@@ -56,10 +58,9 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     now = datetime.datetime.now(datetime.UTC)
-    version = platform.python_version()
     parts = [
         f"\n## {now:%Y-%m-%d %H:%M} UTC\n",
-        f"CPython {version}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} at the start\n",
+        f"{machine()}; load {os.getloadavg()[0]:.1f} at the start\n",
         show([*inventory.measure(arguments.rounds), *help_text.measure(), *staged_ls.measure()]),
         "",
         show(_changes(arguments.dir, arguments.rounds)),
@@ -68,6 +69,9 @@ def main() -> int:
         "",
         frozen.table(default_dir()),
     ]
+    if arguments.before:
+        rows = before.measure(arguments.before, default_dir(), before.PARTITIONS, arguments.rounds)
+        parts[4:4] = [show(rows), ""]
     if arguments.metadata:
         parts += ["", metadata.measure(arguments.metadata, arguments.rounds)]
     if arguments.fleet:

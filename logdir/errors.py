@@ -190,7 +190,7 @@ class RefusedError(DiskError):
     It has no slug of its own: each kind of refusal has one.
     """
 
-    def __init__(self, path: str, *, why: Why, expected: str, found: object, fix: str = "") -> None:
+    def __init__(self, path: str, *, why: Why, expected: str, found: object, fix: str) -> None:
         super().__init__(path, expected=expected, found=found, fix=fix, slug=why.value)
 
 
@@ -219,7 +219,7 @@ class NotFormattedError(StateError):
 
 
 class ForeignLogDirError(StateError):
-    """A work root and its log dir, or a log dir and its host, differ in cluster, node or directory id."""
+    """A work root is of another log dir, or a log dir of another broker or cluster, by the ids in its files."""
 
     code: ClassVar[str] = "foreign"
 

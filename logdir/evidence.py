@@ -29,7 +29,7 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """The id is removed from the cluster, or the replica from this broker, with a proof."""
+    """Proof that the topic id was removed from the cluster, or the replica from this broker."""
 
     proof: Proof
     as_of_ms: int

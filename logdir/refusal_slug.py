@@ -1,6 +1,7 @@
 """Slugs of all refusals: of items, metadata sources, layouts and disks.
 
-Each is explained in ``docs/errors.md``, and shown by a real command in ``tests/tools/test_refusals.py``.
+Each is explained in ``docs/errors.md``. ``tests/tools/test_refusals.py`` shows each by a real command, or names the
+test that compares the whole of it.
 
 Not here: slugs of errors that are no refusal (``errors``), of what an inventory finds (``observe``), of a fleet.
 
@@ -53,7 +54,7 @@ class Why(Enum):
     PURGE_DUE = "purge-due"
     TOPIC_NOT_REMOVED = "topic-not-removed"
 
-    # Of a replica: what the cluster says.
+    # Of a replica: its place in the cluster metadata.
     NO_EVIDENCE = "no-evidence"
     ASSIGNED_HERE = "assigned-here"
     REMOVAL_NOT_PROVEN = "removal-not-proven"
@@ -151,7 +152,7 @@ class Why(Enum):
     LINK_NOT_PERMITTED = "link-not-permitted"
     """A file of the broker cannot be linked into the work root, as a capture does."""
     LEASE_NOT_PERMITTED = "lease-not-permitted"
-    """No lease on a file of the broker: a purge could not tell whether a file is open."""
+    """No lease on a file of the broker: a purge could not see whether a file is open."""
     WORK_ROOT_FAILED = "work-root-failed"
     RECOVERY_FAILED = "recovery-failed"
     HEARTBEAT_LOST = "heartbeat-lost"

@@ -19,7 +19,7 @@ def small_frame(spark: SparkSession, rows: Iterable[tuple[object, ...]], schema:
     Args:
         spark: The Spark session.
         rows: One tuple per row, values in the order of the schema.
-        schema: Arrow schema, which Spark converts.
+        schema: Arrow schema, from which the schema of the frame follows.
     """
     held = list(rows)
     columns: Any = zip(*held, strict=True) if held else [()] * len(schema)

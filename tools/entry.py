@@ -39,7 +39,7 @@ def logdirctl() -> int:
         if not error.is_reader_gone:
             err.write(f"logdirctl: stdout-failed: standard output: expected room to write, found {error.found}\n")
         return 1
-    except KeyboardInterrupt:  # before a command began, or a second one while it told of the first
+    except KeyboardInterrupt:  # before a command began, or a second one while the first was reported
         err.write("logdirctl: interrupted; logdirctl layout status and logdirctl staged ls show what was done\n")
         return 130
     finally:

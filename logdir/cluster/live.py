@@ -1,9 +1,9 @@
 """The image of a live cluster: what two of its brokers answered about topic ids. Pure.
 
 A topic id is removed only if both brokers answer that they know no such id (error 100). A broker that has just started
-may not know every topic yet, and answers 100 for a topic that exists; so one broker proves nothing, and nobody uses the
-answer for a directory or marker that is not 10 minutes older (``decide``). An id that exists and may not be seen by
-this user (error 29), and one about which the brokers differ, is not covered.
+may not know every topic yet, and answers 100 for a topic that exists; so one broker proves nothing, and no
+answer counts for a directory or marker that is not 10 minutes older (``decide``). An id that exists and may not be seen
+by this user (error 29), and one about which the brokers differ, is not covered.
 
 Not here: asking (``service.cluster.live_source``).
 
@@ -34,7 +34,7 @@ class LiveAnswers:
     """Wall clock before the first request."""
     cluster: Cluster
     topics: Mapping[int, Topics]
-    """By node id: what that broker said of the topic ids."""
+    """By node id: that broker's answer about the topic ids."""
 
 
 class LiveImages(NamedTuple):
@@ -43,7 +43,7 @@ class LiveImages(NamedTuple):
     image: Image
     """What two brokers agree on."""
     latest: Image | None
-    """What one of them says at least: it can only keep a replica. ``None``: they agree on every id."""
+    """What at least one of them answers: it can only keep a replica. ``None``: they agree on every id."""
 
 
 def images_of(answers: LiveAnswers, partitions: Mapping[TopicId, Collection[int]], node_id: int) -> LiveImages:
@@ -54,9 +54,9 @@ def images_of(answers: LiveAnswers, partitions: Mapping[TopicId, Collection[int]
         partitions: The topic ids that were asked about, with the partitions that are in the log dirs.
         node_id: The node from whose view the images are.
     """
-    said = {topic_id: _said(answers, topic_id) for topic_id in partitions}
+    by_id = {topic_id: _states(answers, topic_id) for topic_id in partitions}
     is_whole = len(answers.topics) > 1
-    known = {one: states for one, states in said.items() if is_whole and len({s.existence for s in states}) == 1}
+    known = {one: states for one, states in by_id.items() if is_whole and len({s.existence for s in states}) == 1}
     gone = [one for one, states in known.items() if states[0].existence is Existence.GONE]
     image = Image(
         source=Source.LIVE_CLUSTER,
@@ -64,21 +64,21 @@ def images_of(answers: LiveAnswers, partitions: Mapping[TopicId, Collection[int]
         node_id=node_id,
         cluster_id=answers.cluster.cluster_id,
         as_of_ms=answers.asked_ms,
-        # Its incarnation is not told: no registration of this host can be recognised in it.
+        # The incarnation is in no answer: no registration of this host can be recognised in it.
         brokers={node.node_id: Broker(b"", -1, is_fenced=False) for node in answers.cluster.nodes},
         removed={bytes(one): Removed(proof=Proof.LIVE_CLUSTER, as_of_ms=answers.asked_ms) for one in gone},
         absence_meaning=AbsenceMeaning.NOTHING,
     )
     agreed = _with_topics(image, {one: states for one, states in known.items() if _present(states)})
-    agreed = _without(agreed, partitions, {one for one in said if one not in gone and bytes(one) not in agreed.topics})
-    present = {one: _present(states) for one, states in said.items() if _present(states)}
+    agreed = _without(agreed, partitions, {one for one in by_id if one not in gone and bytes(one) not in agreed.topics})
+    present = {one: _present(states) for one, states in by_id.items() if _present(states)}
     if present.keys() <= {TopicId(one) for one in agreed.topics}:
         return LiveImages(image=agreed, latest=None)
-    latest = _without(_with_topics(image, present), partitions, said.keys() - present.keys() - set(gone))
+    latest = _without(_with_topics(image, present), partitions, by_id.keys() - present.keys() - set(gone))
     return LiveImages(image=agreed, latest=latest)
 
 
-def _said(answers: LiveAnswers, topic_id: TopicId) -> list[TopicState]:
+def _states(answers: LiveAnswers, topic_id: TopicId) -> list[TopicState]:
     return [topics.topics[topic_id] for _, topics in sorted(answers.topics.items())]
 
 
@@ -98,23 +98,23 @@ def _with_topics(image: Image, present: Mapping[TopicId, list[TopicState]]) -> I
 
 
 def _topic(states: list[TopicState]) -> Topic:
-    """Return a topic: assigned is what one broker says, in the ISR is what all of them say."""
+    """Return a topic: assigned is what at least one broker answers, in the ISR what all of them answer."""
     parts: dict[int, list[PartitionState]] = {}
     for state in states:
         for part in state.partitions:
             parts.setdefault(part.partition, []).append(part)
-    return Topic(states[0].name or "", bytes(states[0].topic_id), {n: _partition(told) for n, told in parts.items()})
+    return Topic(states[0].name or "", bytes(states[0].topic_id), {n: _partition(found) for n, found in parts.items()})
 
 
-def _partition(told: list[PartitionState]) -> Partition:
-    leaders = {part.leader for part in told}
+def _partition(answers: list[PartitionState]) -> Partition:
+    leaders = {part.leader for part in answers}
     leader = leaders.pop() if len(leaders) == 1 else None
-    isr = tuple(node for node in told[0].in_sync if all(node in part.in_sync for part in told))
+    isr = tuple(node for node in answers[0].in_sync if all(node in part.in_sync for part in answers))
     return Partition(
-        replicas=tuple(dict.fromkeys(node for part in told for node in part.replicas)),
+        replicas=tuple(dict.fromkeys(node for part in answers for node in part.replicas)),
         isr=isr,
         # In the ISR by one answer only: such a replica is kept, and no other is removed because of it.
-        eligible=tuple(dict.fromkeys(node for part in told for node in part.in_sync if node not in isr)),
+        eligible=tuple(dict.fromkeys(node for part in answers for node in part.in_sync if node not in isr)),
         leader=-1 if leader is None else leader,
     )
 

@@ -1,6 +1,6 @@
 """The metadata log of a node as a source: the newest snapshot and the committed tail behind it, read from disk.
 
-Nothing on the disk says how far the tail is committed. Without a high watermark learnt from the quorum the image ends
+Nothing on the disk shows how far the tail is committed. Without a high watermark learnt from the quorum the image ends
 at the newest snapshot; with one it ends below it, and no further than the log is known to be the leader's. Time proves
 nothing (attacks A2).
 

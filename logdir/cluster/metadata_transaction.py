@@ -45,7 +45,7 @@ class Transactions:
             timestamp_ms: Newest timestamp of the batch.
 
         Raises:
-            MalformedFileError: a transaction begins in another one, or ends without a begin; or ``apply`` raised it.
+            MalformedFileError: a transaction begins in another one, or ends without a begin, or ``apply`` raises it.
         """
         apply, is_open = self._apply, self.open_since is not None
         for offset, row in rows:

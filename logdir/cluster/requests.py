@@ -1,8 +1,9 @@
 """Folding request documents, one after the other, into an image.
 
 A FULL request replaces everything: a replica that it leaves out is removed. An INCREMENTAL request covers only the
-partitions that it lists. A request of type 0 adds assignments and removes nothing. StopReplica with delete removes this
-node's replica. A zero id changes nothing. Two instructions for one partition cancel each other.
+partitions that it lists. A request of type 0, of a version without these types, adds assignments and removes
+nothing. StopReplica with delete removes this node's replica. A partition with a zero topic id is assigned by its name,
+and changes no partition whose id is known. Two instructions for one partition in one request: neither is followed.
 
 Not here: parsing a document (``request_document``), whether it may be applied (``decide.image.admission``).
 

@@ -41,6 +41,7 @@ _MAX_BYTES: Final = 1 << 20
 _DELETE_DELAY: Final = "log.segment.delete.delay.ms"
 _ALIAS: Final = "delete.stale.topic.delay.ms"
 """The name that an earlier text of KIP-516 gives ``delete.topic.delay.ms``."""
+_DELAY: Final = f"how long a staged replica stays; 0: a deletion is not captured; alias {_ALIAS}"
 DEFAULT_SWEEP_MS: Final = 10 * 1000
 LEAST_DELETE_DELAY_MS: Final = 20 * 1000
 """Below this delete delay of the broker the daemon warns."""
@@ -117,13 +118,13 @@ class Key(NamedTuple):
 
 
 KEYS: Final = (
-    Key("server.properties", "path", "-", "required", "the broker's own configuration; log.dirs is read there"),
+    Key("server.properties", "path", "-", "required", "the broker's configuration, from which log.dirs is read"),
     Key("state.dir", "path", "-", f"{STATE_HOME}/NAME", "history and inbox; not on a disk of the broker"),
     Key("socket", "path", "-", f"{RUN_HOME}/NAME.sock", "the control socket"),
     Key("client.properties", "path", "-", "none", "how the cluster is asked (docs/client.md); without it, it is not"),
-    Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), f"how long a staged replica stays; alias {_ALIAS}"),
+    Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), _DELAY),
     Key("topics", "mapping", "-", "none", f"topic glob to a mapping with {SETTING}; the longest that matches counts"),
-    Key("capture.exclude", "list of globs", "-", "none", "topics whose deletions are not captured"),
+    Key("capture.exclude", "list of globs", "-", "none", "topics of which neither a deletion nor a -stray is captured"),
     Key(
         "capture.reasons",
         "list of reasons",
@@ -150,7 +151,8 @@ KEYS: Final = (
         "true or false",
         "-",
         "false",
-        "whether it captures and purges while the broker is stopped",
+        "whether it works beside a stopped broker: captures, purges, documents of the inbox, and what the broker's own "
+        "metadata log removed before the stop",
     ),
     Key("disk.timeout.ms", "whole number", "ms", str(DEFAULT_PATIENCE_MS), "when a log dir without answer is SUSPECT"),
     Key("sweep.interval.ms", "whole number", "ms", str(DEFAULT_SWEEP_MS), "time between two looks for deletions"),
@@ -175,8 +177,8 @@ def broker_of(config: DaemonConfig) -> BrokerConfig:
     """Return the broker of a configuration.
 
     Raises:
-        ConfigError: its own configuration or the client properties file cannot be read or is invalid, or state
-            directory or socket lie in a log dir or a work root, where a sub-directory stops a stock broker.
+        ConfigError: the broker's configuration or the client properties file cannot be read or is invalid; or the
+            state directory or the socket lies in a log dir or work root: a directory there stops a stock broker.
     """
     broker = config.broker_request().config()
     problems = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from logdir.daemon.config import DaemonConfig
-from logdir.errors import LogDirError, Problem, StateError, WorkRootOwnedError
+from logdir.errors import LogDirError, Problem, StateError, WorkRootOwnedError, shown
 
 
 class StoppingError(StateError):
@@ -40,6 +40,16 @@ def problem_of(config: DaemonConfig, error: LogDirError | OSError) -> Problem:
         return error.problem()
     path = config.server_properties if error.filename is None else os.fsdecode(error.filename)
     return Problem("io-error", path, "a call that succeeds", error.strerror or str(error), "check the kernel log")
+
+
+def fault_of(what: str, error: Exception) -> Problem:
+    """Return the problem of an error that no rule foresees: a fault of ours.
+
+    Args:
+        what: What was worked on.
+        error: The error.
+    """
+    return Problem("internal-error", what, "an answer", shown(f"{type(error).__name__}: {error}"), "report this line")
 
 
 def in_use(command: str, path: str) -> WorkRootOwnedError:

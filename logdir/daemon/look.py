@@ -20,7 +20,6 @@ from logdir.decide.capture import CaptureRoom
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.record import heartbeat
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, LogDirSuspectError
 from logdir.formats.own.heartbeat_file import Heartbeat
@@ -85,7 +84,7 @@ def _beats(session: Session) -> dict[str, Heartbeat | None]:
             found[open_dir.log_dir] = session.beats[open_dir.log_dir]
             continue
         try:
-            found[open_dir.log_dir] = heartbeat.read(open_dir)
+            found[open_dir.log_dir] = session.broker.heartbeat_of(open_dir)
         except (LogDirError, OSError):
             continue
     return found

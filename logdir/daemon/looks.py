@@ -1,7 +1,7 @@
 """When the daemon last looked for deletions, and how often it looked too late: a broker may have removed some by then.
 
 The last look is kept in a file of the state directory, so that a time in which no daemon ran is known, too. The file is
-for this alone: without it a start tells of no gap. It is written by the thread of the history, because work never waits
+for this alone: without it a start knows of no gap. It is written by the thread of the history, because work never waits
 for the disk of the state directory.
 
 Spec: design §5; issue "The daemon", undo for stock Kafka; attacks A17.
@@ -33,7 +33,7 @@ class Look(NamedTuple):
 
 
 def longest_ms(delete_delay_ms: int) -> int:
-    """Return how long nobody may look without missing a deletion, by the broker's delete delay."""
+    """Return the longest time between two looks that misses no deletion, by the broker's delete delay."""
     return max(delete_delay_ms - _RESERVE_MS, delete_delay_ms // 2)
 
 

@@ -1,6 +1,6 @@
 """How far the metadata quorum has committed, asked by a thread of its own: no capture waits for the network.
 
-The metadata log of a broker that is no voter says nothing of what is committed after its newest snapshot, which may be
+The metadata log of a broker that is no voter does not show what is committed after its newest snapshot, which may be
 an hour old. With the high watermark of the quorum it is read up to there, so that the reason of a removal is known at
 once. An answer is used for a minute: what was committed stays committed, so an older one only shows less.
 
@@ -70,7 +70,7 @@ class Quorum:
         """Whether there is nothing to wait for; else the question is asked, and ``answered`` called at its end.
 
         Args:
-            path: The client properties file; ``None``: nobody is to be asked.
+            path: The client properties file; ``None``: no broker is to be asked.
             cluster_id: Cluster id of the log dirs.
         """
         if path is None or self._fresh(path) is not None:

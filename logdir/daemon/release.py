@@ -1,8 +1,8 @@
 """Letting go one log dir of a running daemon, so that its disk can be unmounted while the others go on.
 
 The worker of the log dir ends, and with it its open directories and its owner lock; its watch ends, too. The log dir is
-OFFLINE until the daemon reads its configuration again (SIGHUP) or is started again: an operator says when the disk is
-back. Nothing is written, so a disk that hangs can be let go as well.
+OFFLINE until the daemon reads its configuration again (SIGHUP) or is started again: only an operator knows when the
+disk is back. Nothing is written, so a disk that hangs can be let go as well.
 
 Not here: which log dirs a session leaves out (``session``).
 
@@ -33,7 +33,7 @@ class ReleaseRequest:
     """A request to let go one log dir."""
 
     log_dir: str
-    """Its absolute path."""
+    """The absolute path of the log dir."""
 
 
 RELEASE: Final = Spec(
@@ -88,7 +88,7 @@ def release(
         f"pid {pid}, which hangs in the kernel",
         "the disk cannot be unmounted until that process has ended: check the kernel log",
     )
-    return _ran(log_dir, ItemState.UNDONE, "let go, but its worker process has not ended", hangs)
+    return _ran(log_dir, ItemState.UNDONE, "released, but its worker has not ended and may hold the disk", hangs)
 
 
 def _ran(log_dir: str, state: ItemState, detail: str, problem: Problem | None = None) -> Ran:

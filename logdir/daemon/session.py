@@ -22,10 +22,8 @@ from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
 from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.record import heartbeat
 from logdir.errors import (
     ConfigError,
-    DiskFullError,
     LockHeldError,
     LogDirError,
     LogDirOfflineError,
@@ -91,7 +89,7 @@ class Session:
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     warnings: tuple[Problem, ...] = ()
-    """What the status says beside what is wrong; it fails no request."""
+    """What the status shows beside what is wrong; it fails no request."""
     beats: dict[str, Heartbeat | None] = field(default_factory=dict)
     """The heartbeats that were written last; ``None``: there is none to advance."""
     is_resting: bool = False
@@ -174,8 +172,7 @@ class Session:
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
-            leavers.mtimes.clear()
-            leavers.names.clear()
+            leavers.reopened()
             kept.belongs = broker.all_roots[0].belongs
             return cls(
                 config=config,
@@ -186,6 +183,16 @@ class Session:
                 is_resting=is_resting,
                 _stack=stack,
             )
+
+    @property
+    def node_id(self) -> int | None:
+        """Node id of the log dirs; ``None``: none is open."""
+        return next((root.belongs.node_id for root in self.broker.roots), None)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """Cluster id of the log dirs; ``None``: it is not known."""
+        return next((root.belongs.cluster_id for root in self.broker.roots), None)
 
     def quarantine(self, log_dir: str, problem: Problem) -> None:
         """Change nothing more on a log dir until the daemon is started again."""
@@ -213,9 +220,7 @@ class Session:
         for open_dir in self.broker.changeable:
             try:
                 with map_os_errors(open_dir.log_dir):
-                    written = self.beats[open_dir.log_dir] = heartbeat.beat(open_dir, now)
-            except DiskFullError:
-                continue  # An old heartbeat only makes deadlines later.
+                    written = self.beats[open_dir.log_dir] = self.broker.beat_of(open_dir, now)
             except LogDirSuspectError as error:
                 self.broker.ports.note(error)
                 continue

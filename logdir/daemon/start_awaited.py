@@ -1,7 +1,7 @@
 """How long a daemon keeps its hands off Kafka's locks after a handover: until the broker runs, or five minutes.
 
-A lock of ours would make the broker's start fail. After a restart of the daemon ``handover.json`` says when the last
-handover was; one that cannot be read counts as one of now, once.
+A lock of ours would make the broker's start fail. After a restart of the daemon ``handover.json`` holds the instant of
+the last handover; one that cannot be read counts as one of now, once.
 
 Spec: design §2 law 4; attacks A22.
 """
@@ -52,12 +52,12 @@ class StartAwaited:
             self._until_ms = max(self._until_ms, at_ms + AT_MOST_MS)
 
     def read(self, open_dirs: Iterable[OpenLogDir]) -> None:
-        """Note the last handover that these log dirs tell of."""
+        """Note the last handover by ``handover.json`` of these log dirs."""
         for open_dir in open_dirs:
             try:
                 found = handover.read(open_dir)
             except LogDirSuspectError:
-                continue  # It is in nobody's hands.
+                continue  # A disk that does not answer has no handover to read.
             except (LogDirError, OSError):
                 if open_dir.log_dir not in self._unread:
                     self._unread.add(open_dir.log_dir)
@@ -91,7 +91,7 @@ class StartAwaited:
             why=Why.HANDED_OVER,
             expected="log dirs that are not handed over to a broker",
             found="a handover, and no broker that runs since",
-            fix=f"wait until it runs; if none starts, {-(-left_ms // 1000)} s",
+            fix=f"wait until it runs; if none starts, wait {-(-left_ms // 1000)} s",
         )
 
     def note(self, spec: Spec) -> None:

@@ -255,13 +255,15 @@ class Supervisor:
             return False
         self._problem = None
         with self._lock:
-            self._is_sweep_due = True  # Nobody has looked since the last session.
+            self._is_sweep_due = True  # Nothing was looked at since the last session.
             if self._state is DaemonState.RECOVERY:
                 self._move(Event.LISTED)
         if not self.started.done():
             self.started.set_result(None)
         try:
             is_well = self._serve(work)
+            if is_well:
+                work.finish()
         finally:
             session.close()
         if not is_well and not self._rest():
@@ -301,7 +303,7 @@ class Supervisor:
                     work.sweep()
                 elif (request := self._next()) is not None:
                     self._answer(request, work)
-                elif work.documents.follow_next():
+                elif work.documents.follow_next() or work.own_log.follow():
                     pass
                 elif self._take("_is_purge_due"):
                     work.purge_due()
@@ -317,7 +319,7 @@ class Supervisor:
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
-                self._kept.released.clear()  # The operator says that what was let go is back.
+                self._kept.released.clear()  # A reload means that the disks let go are back.
                 return True
             if clock.monotonic_ms() - self._opened_ms >= self._wait_ms and work.is_worn():
                 LOG.warning("broker.reopened %s", self.config.server_properties)

@@ -44,7 +44,7 @@ class Watches:
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         """Readable once the thread is to look what has changed."""
         self._lock = threading.Lock()
-        """Nobody writes to it once it is closed: its number may be that of another file by then."""
+        """Nothing is written to ``_wake`` after the stop: its number may be that of another file once it is closed."""
         self._thread = threading.Thread(target=self._run, name="watches", daemon=True)
         self._left: frozenset[str] = frozenset()
         self.failed: dict[str, str] = {}
@@ -65,8 +65,10 @@ class Watches:
             self._is_stopping.wait(_LEAVE_STEP_S)
 
     def stop(self) -> None:
-        """End every process."""
+        """End every process; a second call does nothing."""
         with self._lock:
+            if self._is_stopping.is_set():
+                return
             self._is_stopping.set()
             os.eventfd_write(self._wake, 1)
         self._thread.join()
@@ -90,6 +92,7 @@ class Watches:
         finally:
             for watch in self._watches.values():
                 watch.close()
+            self._watches = {}
 
     def _patience_ms(self) -> int | None:
         """Return how long nothing is to be started; ``None``: every log dir has its watch."""

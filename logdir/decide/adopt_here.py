@@ -254,7 +254,8 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     old = ReplicaRef(topic=None, topic_id=marker.topic_id, partition=marker.partition)
     new = ReplicaRef(topic=topic.topic, topic_id=topic.topic_id, partition=marker.partition)
     if marker.topic_id != topic.topic_id and (live := known.replicas(old, Kind.LIVE)):
-        return refuse(*where, Why.LIVE_REPLICA_EXISTS, f"no live replica of id {marker.topic_id}", _paths(live))
+        fix = "compare both directories; stage the live one first if the staged one is to be adopted"
+        return refuse(*where, Why.LIVE_REPLICA_EXISTS, f"no live replica of id {marker.topic_id}", _paths(live), fix)
     if futures := (*known.replicas(old, Kind.FUTURE), *known.replicas(new, Kind.FUTURE)):
         return refuse(*where, Why.FUTURE_REPLICA_EXISTS, "no -future of it on any disk", _paths(futures), FINISH_MOVE)
     return None

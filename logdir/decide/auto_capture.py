@@ -1,8 +1,9 @@
 """Decide which ``-delete`` and ``-stray`` directories the daemon passes over instead of capturing them.
 
-A directory is passed over if ``capture.exclude`` names its topic, if the delay of its topic is 0, or if a ``-delete``
-is left behind by a move between two disks of this broker: the replica lives on, with the same topic id. What is not
-certain is captured: a live replica on a quarantined disk, or on one not read in full, may be older than the deletion.
+A directory is passed over if ``capture.exclude`` names its topic. A ``-delete`` also is if the delay of its topic is 0,
+or if a move between two disks of this broker left it behind: the replica lives on, with the same topic id. A ``-stray``
+proves no removal, so no delay, not even 0, sets a deadline for it: it is captured and held. What is not certain is
+captured: a live replica on a quarantined disk, or on one not read in full, may be older than the deletion.
 
 Not here: refusals that hold for an operator as well (``capture``).
 

@@ -104,7 +104,8 @@ def plan_capture(
     for place in dict.fromkeys(request.selected):
         if place not in known:
             found = "no such directory: its broker has removed it, or taken it back"
-            refusals.append(refuse(*place, Why.NOT_FOUND, "a -delete or -stray directory", found))
+            fix = "logdirctl describe lists the replicas on all disks"
+            refusals.append(refuse(*place, Why.NOT_FOUND, "a -delete or -stray directory", found, fix))
             continue
         one, replica = known[place]
         refusal = _against(one, replica, rooms.get(replica.log_dir))
@@ -164,7 +165,8 @@ def _action(request: CaptureRequest, replica: Replica) -> Capture:
     if replica.kind is Kind.STRAY:
         return Capture(replica=replica, delay_ms=None, why="held: no broker removes a -stray")
     if parts is None or parts.is_truncated:
-        return Capture(replica=replica, delay_ms=None, why="held: Kafka cut its name, and its topic is not known")
+        why = "held: Kafka shortened the directory's name, and its topic is not known"
+        return Capture(replica=replica, delay_ms=None, why=why)
     if request.is_held:
         return Capture(replica=replica, delay_ms=None, why="held: without a deadline, as the operator requests")
     return Capture(

@@ -88,7 +88,8 @@ class ReconcilePlan:
     """Whether nothing may be purged until an operator has checked."""
     record: tuple[Count, ...] | None = None
     """Counts of stagings, to be made durable in every work root before the first one; ``None``: write nothing."""
-    braked: Problem | None = None
+    over_limit: Problem | None = None
+    """The problem if the staging limit is exceeded; an operator may confirm it."""
     waiting: tuple[StageReplica, ...] = ()
     """Stagings that wait for an operator's confirmation."""
     unseen: tuple[Problem, ...] = ()
@@ -141,13 +142,13 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
         percent=request.percent,
         is_confirmed=request.is_confirmed,
     )
-    braked = verdict.problem if isinstance(verdict, staging_limit.LimitExceeded) else None
+    over_limit = verdict.problem if isinstance(verdict, staging_limit.LimitExceeded) else None
     return ReconcilePlan(
-        actions=(*gives, *holds, *(() if braked else stages)),
+        actions=(*gives, *holds, *(() if over_limit else stages)),
         refusals=tuple(refusals),
         record=verdict.record if stages else None,
-        braked=braked,
-        waiting=stages if braked else (),
+        over_limit=over_limit,
+        waiting=stages if over_limit else (),
         unseen=unseen,
         last_applied=after_image(
             image,
@@ -247,7 +248,7 @@ def _against_giving(
             *where,
             Why.ID_CONFLICT,
             "a partition.metadata with its topic id",
-            "no topic id, and this source gives none: only a LeaderAndIsr request does",
+            "no topic id, and this source cannot give it: only a LeaderAndIsr request could",
             "nothing is changed: a broker before 3.7 writes the id at its start, a later one calls the replica -stray",
         )
     if BROKEN_ID in replica.problems:

@@ -19,6 +19,8 @@ FINISH_MOVE = "let the broker finish the move, or cancel it with kafka-reassign-
 """Fix for a ``-future`` directory."""
 READ_ONLY = "no command changes it: name a topic instead"
 """Fix for the metadata log of the quorum."""
+FINISH_COPY = "finish the capture or adoption that makes the copy"
+"""Fix for an incoming copy."""
 CHOOSE = "look at each, then choose one: logdirctl staged ls has their names, for --name and --disk of a restore"
 """Fix for a restore that several staged copies match."""
 INTERNAL = "__*"
@@ -28,6 +30,12 @@ _UNTOUCHED_FIXES = {
     "mount-point": "no replica is renamed across mounts: with the broker stopped, unmount it, or leave it as it is",
     "unreadable": "run as the broker's user, and look at the disk it lies on",
 }
+_UNTOUCHED_FOUND = {
+    "symlink": "a symbolic link",
+    "mount-point": "a mount point",
+    "unreadable": "a directory that cannot be read",
+}
+"""What the slugs of ``_UNTOUCHED_FIXES`` say, in words."""
 _OF_STAGED = (Why.FOREIGN_MARKER, Why.UNEXPECTED_ENTRY, Why.REPLICA_UNREADABLE)
 """Problems that ``observe`` may report for a staged replica apart from an unusable marker."""
 UNTOUCHED = frozenset(_UNTOUCHED_FIXES)
@@ -52,7 +60,7 @@ def _joined(log_dir: str, path: str) -> str:
     return f"{log_dir}/{path}" if path else log_dir
 
 
-def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str = "") -> Refusal:
+def refuse(log_dir: str, path: str, why: Why, expected: str, found: str, fix: str) -> Refusal:
     """Return a refusal with its problem."""
     return Refusal(
         log_dir=log_dir, path=path, why=why, problem=Problem(why.value, _joined(log_dir, path), expected, found, fix)
@@ -96,7 +104,8 @@ def untouched_problem(log_dir: str, path: str, problems: Collection[str]) -> Pro
         return None
     fix = "; ".join(_UNTOUCHED_FIXES[slug] for slug in found)
     expected = "a directory of the log dir itself that can be read"
-    return Problem(found[0], f"{log_dir}/{path}", expected, ", ".join(found), fix)
+    words = " and ".join(_UNTOUCHED_FOUND[slug] for slug in found)
+    return Problem(found[0], f"{log_dir}/{path}", expected, words, fix)
 
 
 def at(place: str, refusal: Refusal) -> Refusal:

@@ -51,6 +51,8 @@ LATER = {
 }
 """What the next start of a broker does after a live replica was staged."""
 
+_NOT_LIVE_FIXES = {Kind.FUTURE: FINISH_MOVE}
+"""Fixes for directories that no ``capture`` takes."""
 _CHECKPOINT = (
     "the replica was not staged, as its log start offset would be lost: restore the file, or start the broker once, "
     "which writes it again"
@@ -109,11 +111,11 @@ class StagePlan:
     """The plan of a staging."""
 
     actions: tuple[Stage, ...]
-    """In the order of the log dirs, then of paths; empty if ``braked``."""
+    """In the order of the log dirs, then of paths; empty if ``over_limit``."""
     refusals: tuple[Refusal, ...]
     record: tuple[Count, ...] | None
     """Counts of stagings, to be made durable in every work root before the first one; ``None``: write nothing."""
-    braked: Problem | None = None
+    over_limit: Problem | None = None
     """The problem if the staging limit is exceeded; an operator may confirm it."""
     waiting: tuple[Stage, ...] = ()
     """The actions that need this confirmation."""
@@ -177,7 +179,7 @@ def plan_stage(request: StageRequest, facts: Sequence[LogDirFacts]) -> StagePlan
                 actions=(),
                 refusals=tuple(refusals),
                 record=verdict.record,
-                braked=verdict.problem,
+                over_limit=verdict.problem,
                 waiting=tuple(actions),
                 unseen=unseen,
             )
@@ -252,11 +254,13 @@ def _against_evidence(request: StageRequest, replica: Replica) -> Refusal | None
     where = replica.log_dir, replica.path
     match request.evidence:
         case Present():
+            fix = "it stays live: kafka-reassign-partitions takes it from this broker"
             return refuse(
-                *where, Why.ASSIGNED_HERE, "a replica that is not assigned here", "the cluster assigns it here"
+                *where, Why.ASSIGNED_HERE, "a replica that is not assigned here", "the cluster assigns it here", fix
             )
         case Unknown():
-            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not assigned here", "no evidence")
+            fix = "with --from, name a metadata source that covers its topic"
+            return refuse(*where, Why.NO_EVIDENCE, "evidence that it is not assigned here", "no evidence", fix)
         case Removed():
             return None
         case _ if request.is_held:
@@ -276,7 +280,8 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
     if replica.kind is Kind.METADATA or replica.ref.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if replica.kind is not Kind.LIVE:
-        return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory")
+        fix = _NOT_LIVE_FIXES.get(replica.kind, "logdirctl capture keeps a -delete or -stray directory")
+        return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory", fix)
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     if replica.inode is None:

@@ -5,8 +5,9 @@ All disks count together. One topic may always be staged. Staging all local repl
 that its id was removed, not only that a request did not name it. A copy of a live replica (reason *moved*) is no loss
 and is not counted.
 
-Of the records in all work roots the highest counts; a missing or unreadable record holds everything. A count expires
-after 24 hours by a clock that the kernel calls synchronised, and by no other.
+Each work root records how many were staged; the highest number is used. If a record is missing or unreadable, nothing
+is staged without a confirmation. A number expires after 24 hours, and only while the kernel calls the clock
+synchronised.
 
 Not here: the file (``formats.own.staging_limit_file``), reading and writing it (``disk.record.staging_limit``).
 
@@ -191,7 +192,7 @@ def _against(
         return Problem(
             Why.WHOLE_TOPIC_UNPROVEN.value,
             SETTING,
-            "proof that the topic id was removed, where all local replicas of a topic go",
+            "proof that the topic id was removed, as all local replicas of the topic would be staged",
             f"no proof for {', '.join(volume.whole_topics)}",
             fix,
         )

@@ -94,7 +94,7 @@ class StrayView:
     """Why otherwise proven strays are not proven: the image may be outdated (A20, A43)."""
     uncommitted: Problem | None = None
     """Why nothing is proven: no part of the image's log is known to be committed."""
-    braked: Problem | None = None
+    over_limit: Problem | None = None
     """Why reconcile would stage none of them until an operator confirms it, by the rules of the staging limit."""
     unseen: tuple[Problem, ...] = ()
     """Log dirs that could not be read: their directories are not listed (A27)."""
@@ -112,11 +112,11 @@ _IN_DOUBT: Final = frozenset((
 _ANY_AGE_MS: Final = 2**63
 _TRUNCATED: Final = "name-truncated"
 _DAMAGED: Final = frozenset(("partition-metadata-broken", "unreadable"))
-_TELL_QUORUM: Final = (
+_ASK_QUORUM: Final = (
     "add --high-watermark and --leader-epoch, as kafka-metadata-quorum describe --status prints them, or wait for a "
     "snapshot"
 )
-_NOTHING_SAID: Final = "cluster metadata about this directory"
+_NO_METADATA: Final = "cluster metadata about this directory"
 
 
 def unclaimed(image: Image, facts: Sequence[LogDirFacts]) -> tuple[Replica, ...]:
@@ -160,7 +160,7 @@ def view_strays(request: ReconcileRequest, facts: Sequence[LogDirFacts], latest:
         strays=tuple(strays),
         unplaced=unplaced if any(stray.missing is unplaced for stray in strays) else None,
         uncommitted=uncommitted,
-        braked=None if unplaced is not None or uncommitted is not None else plan.braked,
+        over_limit=None if unplaced is not None or uncommitted is not None else plan.over_limit,
         unseen=plan.unseen,
         passed_over=tuple(passed_over),
     )
@@ -186,7 +186,7 @@ def _uncommitted(image: Image) -> Problem | None:
         return None
     expected = "a snapshot, or the high watermark of the quorum"
     found = f"neither: the log was read up to offset {image.offset}, and proves nothing without one"
-    return Problem("not-committed", image.origin, expected, found, _TELL_QUORUM)
+    return Problem("not-committed", image.origin, expected, found, _ASK_QUORUM)
 
 
 def _assignment(image: Image, replica: Replica) -> Assignment:
@@ -278,7 +278,7 @@ class _Judge:
     def _unknown(self, replica: Replica, assignment: Assignment) -> Stray:
         found = "its id cannot be read" if not _DAMAGED.isdisjoint(replica.problems) else "nothing: that is no proof"
         missing = refuse(
-            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NOTHING_SAID, found, "name another source with --from"
+            replica.log_dir, replica.path, Why.NO_EVIDENCE, _NO_METADATA, found, "name another source with --from"
         )
         return replace(self._row(replica, assignment, State.UNKNOWN), missing=missing.problem, evidence=Unknown())
 
@@ -340,7 +340,7 @@ class _Judge:
             return self._not_known(replica, later)
         if self._image.certainty is Certainty.LOCAL:
             return replace(self._row(replica, assignment, _unsure(replica)), missing=self._unplaced)
-        expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker staged"
+        expected, found = "a live replica of a partition that the cluster assigns here", "only what a broker renamed"
         fix = "keep the broker stopped, and compare this directory with the other replicas before it is removed"
         if self._unread:
             found = f"only what a broker renamed; {self._unread} cannot be read whole"
@@ -350,9 +350,9 @@ class _Judge:
 
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
         """Return the stray for a replica that the committed log assigns here and the uncommitted end does not."""
-        expected = "a high watermark of the quorum that covers the end of the log"
+        expected = "a high watermark of the quorum at the end of the metadata log or after it"
         found = f"not known since offset {self._image.offset}: assigned here by then, {later.state.value} behind it"
-        missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _TELL_QUORUM)
+        missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _ASK_QUORUM)
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)
 
@@ -365,7 +365,8 @@ class _Judge:
         row = self._row(replica, assignment, State.PROVEN)
         if isinstance(assignment.evidence, Present):
             twins = self._live_of(replica)
-            found = f"the cluster assigns it here, and {twins[0].log_dir}/{twins[0].path} is live"
+            live = f"{twins[0].log_dir}/{twins[0].path}"
+            found = f"the cluster assigns the partition to this broker, and its live replica is {live}"
             expected = "an id that is gone from this node"
             return self._refused(
                 row,

@@ -253,7 +253,7 @@ class OwnerLock(HeldLock):
             raise
         os.close(descriptor)
         fix = "wait until it has ended, or stop it"
-        raise WorkRootOwnedError(path, expected="nobody to hold it", found=who, fix=fix)
+        raise WorkRootOwnedError(path, expected="no process that holds it", found=who, fix=fix)
 
 
 def _opened(disk: HostDisk, path: str) -> HostDirectory:

@@ -175,7 +175,7 @@ class ContentsFold:
         del self.contents.topics[fields["topicId"]]
         if self.contents.names.get(topic.name) == fields["topicId"]:
             del self.contents.names[topic.name]
-        # No record says that its settings go with it.
+        # No record removes its settings.
         self.contents.configs.pop((TOPIC_RESOURCE, topic.name), None)
 
     def _clear_elr(self, fields: _Fields) -> None:
@@ -275,7 +275,7 @@ class ContentsFold:
 
 
 def _ordered(fields: _Fields) -> _Fields:
-    """Return a registration with endpoints and features sorted by name: snapshot and log differ in their order."""
+    """Return a registration with endpoints and features sorted by name: snapshots and logs order them differently."""
     by_name = {key: tuple(sorted(fields[key], key=lambda one: str(one["name"]))) for key in ("endPoints", "features")}
     return fields | by_name
 

@@ -96,7 +96,7 @@ class ShownRecord(NamedTuple):
     """What ``kafka-dump-log`` prints before a control record; ``None``: it is a metadata record."""
     value: dict[str, Any] | None
     """Its content in Kafka's own JSON; ``None``: it cannot be decoded, or is the marker of a transaction."""
-    said: str
+    text: str
     """What is printed where there is no value; of a control record its type."""
 
 
@@ -135,7 +135,7 @@ class Dump:
             for shown in self._records(batch):
                 head = bare if skip_record_metadata else _record_line(batch, shown.record)
                 if shown.label is None:
-                    yield f"{head} payload: {shown.said if shown.value is None else text(shown.value)}"
+                    yield f"{head} payload: {shown.text if shown.value is None else text(shown.value)}"
                 elif skip_record_metadata:
                     yield ""
                 else:
@@ -156,7 +156,7 @@ class Dump:
 
     @property
     def trailing_bytes(self) -> int:
-        """Number of bytes behind the last batch that was yielded; 0 also where damage ended the walk."""
+        """Number of bytes after the last batch that was yielded; 0 if damage ended the reading."""
         return 0 if self._is_corrupt else self._file.size - self._file.end
 
     def _title(self) -> Iterator[str]:
@@ -226,8 +226,8 @@ class Dump:
             number = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
             return ShownRecord(record, "controlType:", None, f"{self._control_name(number)}({number})")
         if found.name in _MARKERS:
-            said = f"{found.name} coordinatorEpoch: {found.fields['coordinatorEpoch']}"
-            return ShownRecord(record, "endTxnMarker:", None, said)
+            marker = f"{found.name} coordinatorEpoch: {found.fields['coordinatorEpoch']}"
+            return ShownRecord(record, "endTxnMarker:", None, marker)
         return ShownRecord(record, _LABELS[found.name], control.to_json(found), f"{found.name}({found.type})")
 
     def _control_name(self, number: int) -> str:
@@ -236,9 +236,9 @@ class Dump:
 
     def _control_words(self, shown: ShownRecord) -> str:
         if shown.value is None or (self._form in _WITHOUT_LEADER and shown.label == "LeaderChange:"):
-            return f"{shown.label if shown.value is None else 'controlType:'} {shown.said}"
+            return f"{shown.label if shown.value is None else 'controlType:'} {shown.text}"
         if self._form in _BEFORE_3_8 and shown.label in _LABELS_SINCE_3_8:
-            return f"controlType: UNKNOWN{shown.said[shown.said.index('(') :]}"
+            return f"controlType: UNKNOWN{shown.text[shown.text.index('(') :]}"
         return f"{shown.label} {text(shown.value)}"
 
     def _note(self, problem: Problem) -> None:
@@ -342,7 +342,7 @@ def _record_item(batch: Batch, shown: ShownRecord) -> DumpedRecord:
         sequence=_sequence(batch, record.offset - batch.base_offset),
         header_keys=tuple([name for name, _ in record.headers]),
         payload=None if is_control else shown.value,
-        error=None if is_control else shown.said or None,
-        control=shown.said if is_control else None,
+        error=None if is_control else shown.text or None,
+        control=shown.text if is_control else None,
         value=shown.value if is_control else None,
     )

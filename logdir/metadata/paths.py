@@ -178,19 +178,19 @@ def _bracket(chars: list[_Char], position: int, out: list[str]) -> int:
     inside = chars[first:position]
     if position == len(chars) or not inside:
         raise _NoGlobError
-    told, at = [], 0
+    parts, at = [], 0
     while at < len(inside):
         low = inside[at].text
         if at + 2 < len(inside) and inside[at + 1] == ("-", False):
             high = inside[at + 2].text
             if not low or not high or high < low:
                 raise _NoGlobError
-            told.append(f"{re.escape(low)}-{re.escape(high)}")
+            parts.append(f"{re.escape(low)}-{re.escape(high)}")
             at += 3
         else:
-            told.append(re.escape(low))
+            parts.append(re.escape(low))
             at += 1
-    out.append(f"[{'^' if negated else ''}{''.join(told)}]")
+    out.append(f"[{'^' if negated else ''}{''.join(parts)}]")
     return position + 1
 
 

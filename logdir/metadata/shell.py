@@ -47,7 +47,7 @@ A backslash takes the special meaning from the character behind it, quotes from 
 
 
 class Shell:
-    """One session of the metadata shell: its working directory and its history; it changes nothing else."""
+    """One session of the metadata shell: its working directory and its history are all that it changes."""
 
     def __init__(self, root: Directory, *, width: Callable[[], int | None] = lambda: None) -> None:
         """Begin at the root.

@@ -53,6 +53,19 @@ class Type(Enum):
     SYMLINK = "symlink"
     OTHER = "other"
 
+    @property
+    def words(self) -> str:
+        """The type for the *found* part of a message."""
+        return _TYPE_WORDS[self]
+
+
+_TYPE_WORDS = {
+    Type.DIRECTORY: "a directory",
+    Type.FILE: "a regular file",
+    Type.SYMLINK: "a symbolic link",
+    Type.OTHER: "neither a regular file nor a directory",
+}
+
 
 class Place(Enum):
     """Where an entry lies."""

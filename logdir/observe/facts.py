@@ -44,7 +44,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedReplica:
-    """A directory in a work root: staged or claimed under ``deleting/``, or a copy that is not whole, ``incoming/``."""
+    """A directory in a work root: staged or claimed, under ``deleting/``, or an unfinished copy in ``incoming/``."""
 
     log_dir: str
     name: str

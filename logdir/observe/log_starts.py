@@ -25,7 +25,7 @@ _MAX_BYTES = 16 << 20
 
 
 class LogStarts(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
     stamp: str
     """Of the file, to be passed to the next call; empty: there is none that can be read."""

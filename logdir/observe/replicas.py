@@ -36,6 +36,8 @@ _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Fields of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
 NO_PERMISSION = "no-permission"
 """Problem slug, as in an inventory."""
+_NO_FILE = (errno.EISDIR, errno.ELOOP)
+"""How opening the marker fails where a directory or a link has its name."""
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _IN_LOG_DIR = frozenset((Kind.LIVE, Kind.FUTURE, Kind.DELETE, Kind.STRAY, Kind.METADATA))
 _STAGED = frozenset((Kind.STAGED, Kind.PURGING, Kind.INCOMING))
@@ -224,11 +226,11 @@ def _replica(
             # Its name stays taken, whether it has just vanished or cannot be opened.
             problems = tuple(sorted({*problems, "unreadable"}))
     found = entry.contents
-    said = {}
+    known = {}
     if ref.topic is not None:
         key = TopicPartition(ref.topic, ref.partition)
         # Kafka writes no negative offset: ignore one.
-        said = {field: offset for field in _FIELDS if (offset := offsets.get(field, {}).get(key, -1)) >= 0}
+        known = {field: offset for field in _FIELDS if (offset := offsets.get(field, {}).get(key, -1)) >= 0}
     return Replica(
         log_dir=log_dir,
         path=entry.name,
@@ -238,7 +240,7 @@ def _replica(
         log_bytes=None if found is None else found.log_bytes,
         segments=None if found is None else found.segments,
         first_offset=None if found is None else found.first_offset,
-        checkpoints=Checkpoints(**said),
+        checkpoints=Checkpoints(**known),
         problems=problems,
         unexpected_entries=unexpected_entries,
     )
@@ -274,7 +276,12 @@ def _staged_replica(log_dir: str, top: int, entry: ScannedEntry, ref: ReplicaRef
         problem = _held(Why.MARKER_UNUSABLE, path, "a marker (replica.json)", "no such file")
     except OSError as error:
         found, fix = error.strerror or str(error), "run as the broker's user, and look at the disk it lies on"
-        problem = _held(Why.REPLICA_UNREADABLE, path, "a directory that can be read", found, fix)
+        if is_doubled:
+            fix = "compare both, and move one of them away; the replica is held until then"
+        if error.errno in _NO_FILE:
+            problem = _held(Why.MARKER_UNUSABLE, path, "a marker (replica.json)", "a directory or a link of that name")
+        else:
+            problem = _held(Why.REPLICA_UNREADABLE, path, "a directory that can be read", found, fix)
     if marker is not None and inode != marker.birth_inode:
         found = f"a marker of inode {marker.birth_inode}: the directory is a copy, or of another disk"
         problem = _held(Why.FOREIGN_MARKER, path, f"a marker of inode {inode}", found)

@@ -114,7 +114,11 @@ class Walk:
     def _names(
         self, directory: int, todo: list[str], listed: dict[str, Type], root: WorkRootKind | None, place: Place
     ) -> tuple[set[str], bool]:
-        """Scan names at the top; return those to scan again in the next round, and whether a next round is needed."""
+        """Scan entries that lie directly in a log dir or work root.
+
+        Returns:
+            The names to scan again in a next round, and whether one is needed: whether an entry vanished.
+        """
         vanished = False
         again = set()
         for name in todo:

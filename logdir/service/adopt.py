@@ -16,7 +16,7 @@ from functools import partial
 
 from logdir.decide import adopt_here as rule
 from logdir.decide.adopt_here import AdoptHere, AdoptHerePlan, Place, plan_adopt_here
-from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.staged.deadline import DelayPolicy, require_delays
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -51,7 +51,9 @@ class AdoptRequest:
     """A request to adopt staged replicas."""
 
     source: SourceRequest
+    """The source of cluster metadata."""
     selection: Selection
+    """The staged replicas to adopt."""
     as_topic: str
     """The re-created topic that adopts the files; its name may differ from the old one."""
     listings: tuple[str, ...] = ()
@@ -61,10 +63,12 @@ class AdoptRequest:
     is_kept: bool = False
     """Whether the staged directories stay; their files are then shared with the live log."""
     is_even_if_unknown: bool = False
+    """``--even-if-unknown``: adopt where the topic may still have its old id; the staged directory is kept."""
 
     def require_valid(self) -> None:
-        """Return if selector, topic and source are valid. Raises ``ConfigError``."""
+        """Return if selector, delays, topic and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
+        require_delays(self.delays)
         require_source(self.source)
         if not is_legal_topic(self.as_topic):
             expected = "the name of a topic: 1 to 249 of a-z A-Z 0-9 . _ -"
@@ -179,7 +183,7 @@ def _warnings(broker: OpenBroker, plan: AdoptHerePlan) -> tuple[str, ...]:
     unknown = [action.path for action in plan.actions if action.marker.checkpoints.log_start is None]
     if unknown:
         again = "records that kafka-delete-records had deleted come back; delete them again"
-        lines.append(f"the log start is not known of {', '.join(unknown)}: {again}")
+        lines.append(f"the log start offset is not known for {', '.join(unknown)}: {again}")
     for action in plan.actions:
         end = broker.ports.log_end(action.present.log_dir, action.present.log_dir, action.present.path)
         until = utc(action.present.undo_until_ms)

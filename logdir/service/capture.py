@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from logdir.decide import capture as rule
 from logdir.decide.capture import CAPTURABLE, LEAST_FREE_PERCENT, Capture, CapturePlan, CaptureRoom, plan_capture
 from logdir.decide.selector import EVERYTHING, Selector, parse, select
-from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.staged.deadline import DelayPolicy, require_delays
 from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.capture_item import CaptureItem
@@ -40,14 +40,16 @@ class CaptureRequest:
     """A request to capture directories."""
 
     selector: str | None
-    """``None``: every ``-delete`` and ``-stray`` directory."""
+    """The directories; ``None``: every ``-delete`` and ``-stray`` directory."""
     delays: DelayPolicy
+    """How long the captures stay after their broker has removed the directories."""
     is_held: bool
     """Whether the captures get no deadline."""
 
     def require_valid(self) -> None:
-        """Return if the selector is valid. Raises ``ConfigError``."""
+        """Return if selector and delays are valid. Raises ``ConfigError``."""
         self.parsed()
+        require_delays(self.delays)
 
     def parsed(self) -> Selector | None:
         """Return the selector; ``None``: everything. Raises ``ConfigError``."""

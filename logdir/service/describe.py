@@ -185,7 +185,7 @@ def _disks_of(asked: DescribeRequest, named: BrokerConfig) -> frozenset[str] | N
     """Return the requested log dirs; ``None`` if all are meant.
 
     Raises:
-        ConfigError: a path is no log dir of the broker, or the output form shows no log dirs.
+        ConfigError: a path is no log dir of the broker, or ``--kafka-topics`` was asked for, which shows no log dirs.
     """
     if asked.disks is None:
         return None

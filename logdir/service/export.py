@@ -16,9 +16,10 @@ from functools import partial
 
 from logdir.decide.refusal import at, refuse
 from logdir.disk.replica.outcome import Outcome
+from logdir.disk.replica.staging import LOOK_AGAIN
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import BY_HAND
+from logdir.formats.own.replica_marker import BY_HAND, Intent
 from logdir.observe.facts import StagedReplica
 from logdir.observe.outside import KeptFree
 from logdir.refusal_slug import Why
@@ -40,6 +41,7 @@ class ExportRequest:
     """A request to export staged replicas."""
 
     selection: Selection
+    """The staged replicas to copy."""
     output: str
     """The directory for the copies; it must exist."""
 
@@ -117,7 +119,7 @@ def _item(into: str, item: StagedReplica) -> ItemResult:
 
 
 def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], list[ItemResult]]:
-    """Return the replicas with a usable marker and a unique destination name, and refusals of the others."""
+    """Return the staged replicas with a usable marker and a unique destination name, and refusals of the others."""
     taken = Counter((item.ref.topic, item.ref.partition) for item in items)
     good, refusals = [], []
     for item in items:
@@ -126,6 +128,9 @@ def _sorted_out(items: Sequence[StagedReplica]) -> tuple[list[StagedReplica], li
             found = "no marker" if item.problem is None else item.problem.found
             fix = BY_HAND if item.problem is None else item.problem.fix or BY_HAND
             refusals.append(at(item.place, refuse(*where, Why.MARKER_UNUSABLE, "a usable marker", found, fix)))
+        elif item.marker.intent is Intent.INCOMING:  # As ``disk.replica.export`` refuses it.
+            expected, found = "a replica that was staged", "an incoming replica"
+            refusals.append(at(item.place, refuse(*where, Why.NOT_STAGED, expected, found, LOOK_AGAIN)))
         elif taken[item.ref.topic, item.ref.partition] > 1:
             several = refuse(*where, Why.AMBIGUOUS, "one staged copy", "several", "choose one: --disk, --name")
             refusals.append(at(item.place, several))

@@ -74,7 +74,7 @@ class InventoryFiles:
         """Sync every inventory, then rename each to its final name, which may replace an older file.
 
         Returns:
-            The final path of each; ``None`` for each if they get no name.
+            The final path of each; ``None`` for each if the inventories are only printed.
 
         Raises:
             OutputError: a file could not be synced or renamed; it and those after it are not published.

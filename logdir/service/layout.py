@@ -21,7 +21,7 @@ from logdir.decide.layout.action import Decision, LayoutView, MoveToTopicNames
 from logdir.disk.batch_loop import Held
 from logdir.disk.record import start_block
 from logdir.disk.record.start_block import StartBlockState
-from logdir.errors import RefusedError
+from logdir.errors import MalformedMessageError, RefusedError
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.observe.named_file import read_named
@@ -49,8 +49,9 @@ class LayoutRequest:
     """A request to change the layout of a broker."""
 
     verb: LayoutVerb
-    document: PlanDocument | None = None
-    """This broker's plan document, from ``read_plan``; only for verbs that take one."""
+    """What is done."""
+    document: str | None = None
+    """This broker's plan document, the whole text of its file; for ``check``, ``apply`` and ``verify`` alone."""
     for_broker: str = ""
     """Only for *finalize*: the broker that reads topic-id directories."""
     is_even_if_file_missing: bool = False
@@ -59,20 +60,30 @@ class LayoutRequest:
     """
 
     def require_valid(self) -> None:
-        """Return if a plan document is given for a verb that takes one, and for no other. Raises ``ValueError``."""
+        """Return if a plan document is given for a verb that takes one, and for no other.
+
+        Raises:
+            MalformedMessageError: it is not.
+        """
         if (self.document is not None) is not self.verb.has_plan:
-            raise ValueError(f"layout {self.verb.value} {'without' if self.verb.has_plan else 'with'} a plan document")
+            raise MalformedMessageError(
+                "LayoutRequest.document",
+                expected=f"{'a' if self.verb.has_plan else 'no'} plan document for the verb {self.verb.value}",
+                found="none" if self.document is None else "one",
+                fix="docs/json.md lists the keys",
+            )
 
 
-def read_plan(path: str) -> PlanDocument:
-    """Read a plan document.
+def read_plan(path: str) -> str:
+    """Read a plan document, and return its text.
 
     Raises:
         ConfigError: the file does not exist, cannot be read, or is no regular file.
         FormatError: the file is no complete plan document.
     """
     data = read_named(path, _MAX_PLAN_BYTES, "a plan document", "brokers/CLUSTER/NODE.jsonl of a plan directory")
-    return plan_document.parse(data, path)
+    plan_document.parse(data, path)
+    return data.decode()  # Of a whole document every line is UTF-8.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +91,8 @@ class LayoutPlanned:
     """The plan of a layout change."""
 
     request: LayoutRequest
+    document: PlanDocument | None
+    """What the text of the request holds."""
     result: LayoutResult
     is_idle: bool
     """Whether it is a rollback without anything to roll back."""
@@ -96,6 +109,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
         asked: The request.
 
     Raises:
+        FormatError: the text of the request is no complete plan document.
         RefusedError: nothing may be done; or a log dir does not answer, and the verb is not *rollback*.
         LogDirError: a log dir cannot be read.
     """
@@ -107,13 +121,14 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
             found="no answer",
             fix="repair that log dir, or take the others back with logdirctl layout rollback",
         )
+    document = _document(asked)
     seen = look_all(broker.open_dirs, broker.run_at)
-    decision = _decide(asked, seen)
+    decision = _decide(asked, document, seen)
     is_first = all(one.file is None for one in seen)
     is_idle = asked.verb is LayoutVerb.ROLLBACK and is_first and _is_untouched(broker, decision)
     result = result_of(asked.verb, decision, notes=broker.notes, left_out=broker.missing, is_idle=is_idle)
     is_beginning = asked.verb is LayoutVerb.APPLY and is_first and bool(decision.phases)
-    return LayoutPlanned(request=asked, result=result, is_idle=is_idle, is_beginning=is_beginning)
+    return LayoutPlanned(request=asked, document=document, result=result, is_idle=is_idle, is_beginning=is_beginning)
 
 
 def prepare(broker: OpenBroker) -> None:
@@ -146,7 +161,7 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
             require_none_quarantined(broker.quarantined)  # A log dir may have failed meanwhile.
             yield held
 
-    decision = _decide(shown.request, look_all(broker.open_dirs, broker.run_at))
+    decision = _decide(shown.request, shown.document, look_all(broker.open_dirs, broker.run_at))
     report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
     return result_of(
         shown.request.verb,
@@ -158,15 +173,23 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
     )
 
 
-def _decide(asked: LayoutRequest, seen: Sequence[LayoutView]) -> Decision:
+def _document(asked: LayoutRequest) -> PlanDocument | None:
+    """Parse the text of a request: whoever sent it, it is checked against its digest, as a file is."""
+    if asked.document is None:
+        return None
+    # A lone surrogate, which JSON may hold and no file of a planner does, is then no UTF-8.
+    return plan_document.parse(asked.document.encode("utf-8", "surrogatepass"), "LayoutRequest.document")
+
+
+def _decide(asked: LayoutRequest, document: PlanDocument | None, seen: Sequence[LayoutView]) -> Decision:
     confirmed = asked.is_even_if_file_missing
     match asked.verb:
         case LayoutVerb.CHECK:
-            return rule.check(_given(asked), seen, confirmed=confirmed)
+            return rule.check(_given(asked, document), seen, confirmed=confirmed)
         case LayoutVerb.APPLY:
-            return rule.apply(_given(asked), seen, confirmed=confirmed)
+            return rule.apply(_given(asked, document), seen, confirmed=confirmed)
         case LayoutVerb.VERIFY:
-            return rule.verify(_given(asked), seen)
+            return rule.verify(_given(asked, document), seen)
         case LayoutVerb.FINALIZE:
             return rule.finalize(seen, asked.for_broker)
         case LayoutVerb.ROLLBACK:
@@ -175,10 +198,10 @@ def _decide(asked: LayoutRequest, seen: Sequence[LayoutView]) -> Decision:
             assert_never(never)
 
 
-def _given(asked: LayoutRequest) -> PlanDocument:
-    if asked.document is None:
+def _given(asked: LayoutRequest, document: PlanDocument | None) -> PlanDocument:
+    if document is None:
         raise ValueError(f"layout {asked.verb.value} without a plan document")
-    return asked.document
+    return document
 
 
 def _is_untouched(broker: OpenBroker, decision: Decision) -> bool:

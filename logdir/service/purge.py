@@ -19,7 +19,6 @@ from logdir.decide.staged.listing import reason_of
 from logdir.decide.staged.purge import Purge, PurgePlan, plan_purge
 from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.disk.record import heartbeat
 from logdir.disk.replica.rate_limiter import BYTES_PER_SECOND, FILES_PER_SECOND
 from logdir.errors import ConfigError, LogDirSuspectError, Problem
 from logdir.formats.own.inventory import Kind
@@ -45,9 +44,11 @@ class PurgeRequest:
     """A request to purge staged replicas."""
 
     source: SourceRequest
+    """The source of cluster metadata."""
     selection: Selection = ALL
     """The staged replicas to purge; without a selector those that are due."""
     overrides: PurgeOverrides = NO_OVERRIDES
+    """The operator's overrides for reasons that keep a replica."""
     includes_held: bool = False
     """With ``is_even_if_early``: include replicas without a deadline."""
     bytes_per_second: int = BYTES_PER_SECOND
@@ -228,7 +229,7 @@ def _request(asked: PurgeRequest, broker: OpenBroker, now: Instant, looking: Rec
     for open_dir in broker.open_dirs:
         try:
             with map_os_errors(open_dir.work.path):
-                beats[open_dir.log_dir] = heartbeat.read(open_dir)
+                beats[open_dir.log_dir] = broker.heartbeat_of(open_dir)
         except LogDirSuspectError as error:
             broker.ports.note(error)
     return rule.PurgeRequest(

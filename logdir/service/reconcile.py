@@ -59,6 +59,7 @@ class Policy:
     """The operator's options beside the source."""
 
     delays: DelayPolicy = field(default_factory=DelayPolicy)
+    """How long the replicas stay staged."""
     protected: tuple[str, ...] = ()
     """Globs of topics that must not be changed."""
     percent: int = limit_rule.DEFAULT_PERCENT

@@ -49,8 +49,11 @@ class RestoreRequest:
     """A request to restore staged replicas."""
 
     source: SourceRequest
+    """The source of cluster metadata."""
     selection: Selection
+    """The staged replicas to restore."""
     is_even_if_unknown: bool
+    """``--even-if-unknown``: restore what is not known to be still assigned here; never what is known to be gone."""
 
     def require_valid(self) -> None:
         """Return if selector and source are valid. Raises ``ConfigError``."""

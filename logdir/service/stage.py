@@ -19,7 +19,7 @@ from logdir.decide import stage as rule
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.selector import Selector, parse, select
 from logdir.decide.stage import Stage, StagePlan, plan_stage
-from logdir.decide.staged.deadline import DelayPolicy
+from logdir.decide.staged.deadline import DelayPolicy, require_delays
 from logdir.disk import batch_loop
 from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.kernel.kernel_clock import read_instant
@@ -49,19 +49,26 @@ class StageRequest:
     """A request to stage replicas."""
 
     source: SourceRequest
+    """The source of cluster metadata."""
     selector: str
+    """The live replicas to stage."""
     delays: DelayPolicy
+    """How long the replicas stay staged."""
     is_held: bool
     """Whether the staged replicas get no deadline."""
     protected: tuple[str, ...]
     """Globs of topics that must not be changed."""
     is_even_over_limit: bool
+    """``--even-over-limit``: stage more than the staging limit."""
     is_even_if_last: bool
+    """``--even-if-last``: stage the only in-sync replica of a partition."""
     is_even_if_unknown: bool
+    """``--even-if-unknown``: stage what is not known to be assigned here or not."""
 
     def require_valid(self) -> None:
-        """Return if selector and source are valid. Raises ``ConfigError``."""
+        """Return if selector, delays and source are valid. Raises ``ConfigError``."""
         parse(self.selector)
+        require_delays(self.delays)
         require_source(self.source)
 
 
@@ -144,7 +151,7 @@ def _planned(plan: StagePlan) -> tuple[list[ItemResult], list[Problem]]:
     rows = [_row(action, ItemState.PLANNED) for action in plan.actions] + [
         _row(action, ItemState.WAITING) for action in plan.waiting
     ]
-    problems = list(plan.unseen) if plan.braked is None else [*plan.unseen, _confirmed_by_flag(plan.braked)]
+    problems = list(plan.unseen) if plan.over_limit is None else [*plan.unseen, _confirmed_by_flag(plan.over_limit)]
     return [*rows, *refused(plan.refusals)], problems
 
 
@@ -171,8 +178,8 @@ class _Work:
     batches: Batches = field(default_factory=staging.batches)
     is_counted: bool = False
     """Whether the staging limit has counted all of the replicas."""
-    braked: StagePlan | None = None
-    """The plan that the staging limit held back; ``None``: it held back none."""
+    over_limit: StagePlan | None = None
+    """The plan that the staging limit held back; ``None``: the limit was not exceeded."""
 
     def decide(self, left: Collection[_Place]) -> Turn[_Place, ItemResult]:
         """Scan and decide again about the remaining replicas; the record of the staging limit is made durable first."""
@@ -186,8 +193,8 @@ class _Work:
             if plan.record is not None:
                 with map_os_errors("staging-limit.json of every work root"):
                     self.broker.write_all(partial(staging_limit.write_record, record=plan.record))
-            if plan.braked is not None:
-                self.braked = plan
+            if plan.over_limit is not None:
+                self.over_limit = plan
                 return Turn(is_over=True)
             self.problems += plan.unseen
             self.is_counted = True
@@ -245,8 +252,8 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
         left, hold=partial(broker.batch_after, before), decide=work.decide, undecided=undecided, report=work.report
     )
     reporter.end()
-    if work.braked is not None:
-        more, problems = _planned(work.braked)
+    if work.over_limit is not None:
+        more, problems = _planned(work.over_limit)
         return [*rows, *more], problems
     return work.rows, work.problems
 

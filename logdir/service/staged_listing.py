@@ -15,6 +15,8 @@ from logdir.decide.image.position import highest
 from logdir.decide.image.still_assigned import Assigned, StillAssigned, assignment_of
 from logdir.decide.refusal import refuse_marker
 from logdir.decide.selector import Selector, parse
+from logdir.decide.staged import age
+from logdir.decide.staged.age import Age
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.listing import early_words, selector_to_restore, why_listed, with_words
 from logdir.decide.staged.purge_recheck import against_purge
@@ -69,6 +71,8 @@ class StagedItem:
     removal: RemovalReason | None
     """Why its broker had deleted a captured replica, by the cluster metadata; ``None``: it was not captured."""
     staged_at_ms: int | None
+    age: Age | None = field(default=None, metadata=HIDDEN)
+    """For people; ``None``: it is not known."""
     delay_ms: int | None
     tiered: bool | None
     undo_until_ms: int | None
@@ -130,6 +134,7 @@ COLUMNS: Final[tuple[Column[StagedItem], ...]] = (
     Column("p", "ref.partition", is_number=True),
     Column("id", "ref.topic_id"),
     Column("bytes", lambda one: size(one.log_bytes), is_number=True),
+    Column("age", lambda one: age.words(one.age), is_number=True),
     Column("reason", lambda one: one.removal or one.reason or "?"),
     Column("evidence", lambda one: "?" if one.evidence is None else evidence.words(one.evidence)),
     Column("assigned", lambda one: None if one.assigned is None else _ASSIGNED[one.assigned]),
@@ -205,7 +210,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
         lines = [replace(line, log_end=log_end_of(ports, item)) for line, item in zip(lines, items, strict=False)]
     blank = unformatted(facts)
     # A log dir that is not formatted has no work root, either: report that only once.
-    of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(said.slug, said.path) for said in blank}]
+    of_roots = [one for one in roots.problems if (one.slug, one.path) not in {(it.slug, it.path) for it in blank}]
     problems = [*of_roots, *(one.problem for one in facts if one.problem is not None), *blank]
     # After an interrupted purge the marker may already be missing.
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
@@ -228,7 +233,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
 
 
 def _committed(asked: StagedListingRequest, facts: Sequence[LogDirFacts]) -> SourceRequest:
-    """Return the source, up to the high watermark of the quorum where the daemon's configuration says how to ask it."""
+    """Return the source, up to the high watermark of the quorum where the configuration has a client for it."""
     path = asked.broker.client_properties
     if path is None:
         return asked.source
@@ -317,6 +322,14 @@ def listed(
         looked: The cluster metadata.
         known: Index of the replicas of every log dir.
     """
+    line, marker = _line_of(item, beat, now, looked, known), item.marker
+    # The clocks in a marker that does not fit may be those of another host.
+    return line if marker is None or item.problem is not None else replace(line, age=age.age_of(marker, beat, now))
+
+
+def _line_of(
+    item: StagedReplica, beat: Heartbeat | None, now: Instant, looked: Looked, known: ReplicaIndex
+) -> StagedItem:
     marker = item.marker
     if item.kind is Kind.PURGING:
         return StagedItem.of(item, PURGING, "its removal has begun")
@@ -324,7 +337,7 @@ def listed(
         held = refuse_marker(item.log_dir, f"{DELETING}/{item.name}", item.problem)
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
-        part = "partial capture, because its broker removed files meanwhile: logdirctl staged export copies it"
+        part = "partial capture: its broker removed files meanwhile; logdirctl staged export copies what was captured"
         return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
     assignment = assignment_of(looked.cluster, item)
     removal = removal_reason(looked.look, item, known) if marker.intent is Intent.CAPTURED else None

@@ -245,9 +245,9 @@ def _problems_of(view: StrayView, image: Image) -> list[Problem]:
         found.append(image.ended)
     if view.unplaced is not None:
         found.append(view.unplaced)
-    if view.braked is not None:
+    if view.over_limit is not None:
         fix = "check the plan of logdirctl reconcile, then add --even-over-limit to it"
-        found.append(view.braked._replace(fix=fix))
+        found.append(view.over_limit._replace(fix=fix))
     return found
 
 

@@ -122,7 +122,7 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
         raise RefusedError(
             ", ".join((*broker.missing, *broker.rootless)),
             why=Why.LOG_DIRS_INCOMPLETE,
-            expected="every log dir, to lift the start block in all or in none",
+            expected="every log dir and its work root, to remove the start block from all of them or from none",
             found="no work root, or no answer",
             fix="logdirctl init makes a missing work root; repair a log dir that does not answer",
         )

@@ -77,7 +77,7 @@ def _is_blocked(opened: WorkerState) -> bool:
     except LogDirSuspectError:
         raise
     except (LogDirError, OSError):
-        return False  # The state of the log dir says so.
+        return False  # The state of the log dir shows it.
 
 
 def _space(opened: WorkerState) -> Space | None:

@@ -8,17 +8,19 @@ Spec: design §5 "A port per log dir".
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
 from logdir import clock
 from logdir.decide.staged.purge import ClaimLimit, claim_limit_of
 from logdir.disk.kernel.atomic_directory import require_place
-from logdir.disk.kernel.failure import disk_error
+from logdir.disk.kernel.failure import as_disk_error, disk_error
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.kernel.in_use import in_use
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import capture as disk_capture
+from logdir.disk.replica.capture import Linked
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.export import export
 from logdir.disk.replica.outcome import Outcome, done, undone
@@ -102,14 +104,19 @@ def _purge(open_dir: OpenLogDir, batch: PurgeBatch, outcomes: dict[str, Outcome]
 
 
 class _Budget:
-    """A rate limit that ends a removal between two of its steps once its time is over."""
+    """A rate limit that ends the removals between two of their steps once their time is over.
+
+    At least one step is made, however long the claims took: else a slow disk would never get to its end.
+    """
 
     def __init__(self, pace: RateLimiter, until_ms: int) -> None:
         self._pace, self._until_ms = pace, until_ms
+        self._has_begun = False
 
     def __call__(self, freed_bytes: int, files: int) -> None:
         self._pace(freed_bytes, files)
-        if clock.monotonic_ms() >= self._until_ms:
+        self._has_begun = self._has_begun or files > 0 or freed_bytes > 0
+        if self._has_begun and clock.monotonic_ms() >= self._until_ms:
             raise PurgePausedError(
                 "purge",
                 expected="a removal that ends within its time",
@@ -167,18 +174,29 @@ def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all
     while begun < len(items) and (not begun or clock.monotonic_ms() < until_ms):
         some = items[begun : begun + at_once]
         begun += len(some)
-        for one in disk_capture.link_up(opened.open_dir, some, read_instant, CAPTURED_AT_ONCE):
+        for item, one in zip(some, _link_up(opened.open_dir, some), strict=True):
             if isinstance(one, Outcome):
                 outcomes.append(one)
             else:
-                opened.linked.append(one)
+                opened.linked[item.name] = one
     until_ms = clock.monotonic_ms() + COMPLETE_MS
     while is_all and begun == len(items) and opened.linked:
-        linked, opened.linked = opened.linked[:at_once], opened.linked[at_once:]
+        linked = [opened.linked.pop(name) for name in tuple(islice(opened.linked, at_once))]
         outcomes += disk_capture.complete(opened.open_dir, linked, read_instant, CAPTURED_AT_ONCE)
         if clock.monotonic_ms() >= until_ms:
             break
     return CaptureStep(begun, tuple(outcomes), len(opened.linked))
+
+
+def _link_up(open_dir: OpenLogDir, items: tuple[CaptureItem, ...]) -> Sequence[Linked | Outcome]:
+    """Link directories; where the work root cannot be listed, what was linked before is still completed."""
+    try:
+        return disk_capture.link_up(open_dir, items, read_instant, CAPTURED_AT_ONCE)
+    except ReadOnlyDiskError:
+        raise
+    except (LogDirError, OSError) as error:
+        why = error if isinstance(error, LogDirError) else as_disk_error(open_dir.log_dir, error)
+        return [undone(item.name, why) for item in items]
 
 
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:

@@ -94,7 +94,7 @@ class Port(Protocol):
         """Whether the port is closed and its worker has ended; one that hangs in the kernel has not."""
 
     def end(self) -> None:
-        """Tell its worker to end, without waiting."""
+        """Ask its worker to end, without waiting."""
 
     def close(self) -> None:
         """Release the locks and close everything; a second call does nothing."""

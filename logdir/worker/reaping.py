@@ -46,7 +46,7 @@ class Reaped(Protocol):
 
 
 class Unreaped:
-    """The workers of closed ports that have not ended: each still has its log dir, and may finish its last call there.
+    """Workers of closed ports that have not ended: each has its log dir open, and its last call may end yet.
 
     Used by one thread.
     """

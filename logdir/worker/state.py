@@ -43,8 +43,8 @@ class WorkerState:
         self.received: list[int] = []
         """File descriptors that were received with a call, in the order of its arguments."""
         self.looks = Memory()
-        self.linked: list[Linked] = []
-        """Captures whose files are linked, to be completed by a later call."""
+        self.linked: dict[str, Linked] = {}
+        """Captures whose files are linked, to be completed by a later call, by name of the directory."""
         self._handles: dict[int, HostDirectory] = {}
         self._numbers = count(1)
         self._owner: OwnerLock | None = None

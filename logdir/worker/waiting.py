@@ -74,7 +74,7 @@ class Overdue(NamedTuple):
 
 
 class Waiting:
-    """The wait loop of one broker's ports."""
+    """Waits for the answers of one broker's workers, and gives up on a worker whose time is over."""
 
     def __init__(self) -> None:
         self.overdue: Overdue | None = None
@@ -149,12 +149,14 @@ class Sent(Generic[R]):
     def take(self, kind: str, value: Any) -> None:
         """Store the answer: its kind (``result``, ``refused``, ``kernel`` or ``fault``), and the value or error."""
         if kind == "result":
+            # At once: the answers of all log dirs as JSON take several times the memory.
             try:
-                value = self._decode(
-                    value
-                )  # At once: the answers of all log dirs as JSON take several times the memory.
-            except Exception as error:  # noqa: BLE001 - it is the asker's, who may not be the one that waits
+                value = self._decode(value)
+            except BaseException as error:
+                # It is the asker's, who may not be the one that waits; a Ctrl-C is for both.
                 self._error = error
+                if not isinstance(error, Exception):
+                    raise
         self._answer = (kind, value)
 
     def fail(self, error: BaseException) -> None:

@@ -1,7 +1,7 @@
 """Watching one log dir for ``-delete`` and ``-stray`` directories, in a process of its own.
 
 The process watches the top of the log dir alone, and sends one byte whenever a directory gets such a name, or events
-were lost. A byte is a hint: it makes the next look earlier and says nothing about what is there. A watch that hangs or
+were lost. A byte is a hint: it makes the next look earlier and carries no name. A watch that hangs or
 ends harms nothing, because the sweep finds the same directories.
 
 Not here: looking at the log dir (``observe.leaving``).

@@ -212,7 +212,7 @@ def flag_twice_by_id(live: DataFrame, names: DataFrame) -> DataFrame:
 def fold_twice(by_name: DataFrame, by_id: DataFrame) -> DataFrame:
     """Return the holders of ``partition-twice-on-broker``: units found by name and by id are counted once."""
     unit = Window.partitionBy("broker", "unit_topic", "partition")
-    # A copy found by name and by id is one holder of that unit; ``row`` tells copies apart.
+    # A copy found by name and by id is one holder of that unit; ``row`` distinguishes copies.
     held = (
         by_name.unionByName(by_id)
         .dropDuplicates(["unit_topic", "row"])
@@ -236,7 +236,7 @@ def union_all(frames: list[DataFrame]) -> DataFrame:
 
 
 def with_units(holders: DataFrame, places: DataFrame) -> DataFrame:
-    """Add the place of each holder, and its unit's key as text.
+    """Add the broker and log dir of each holder, and the key of the conflict that it belongs to, as text.
 
     Args:
         holders: ``HOLDER_COLUMNS``.

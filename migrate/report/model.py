@@ -92,7 +92,7 @@ class ClusterFacts(TypedDict):
 
 
 class BrokerFacts(TypedDict):
-    """Sums over the disks of one broker entry; beside ``waves.json``, in its order."""
+    """Sums over the disks of one broker: one for each broker of ``waves.json``, in the same order."""
 
     wave: int | None
     broker: int

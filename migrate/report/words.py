@@ -148,7 +148,7 @@ SLUG_WORDS = {
     ),
     "partition-twice-on-broker": (
         "A partition twice on one broker",
-        "The broker does not start with it: keep one copy, stage the other.",
+        "A broker does not start if two of its log dirs hold one partition: keep one copy, stage the other.",
     ),
     "id-in-two-clusters": ("One topic id in two clusters", "A disk or a backup has changed clusters."),
     "node-id-twice": ("A node id twice", "Two broker entries claim it: correct the fleet file or the disk."),

@@ -42,7 +42,10 @@ def test_an_operation_that_always_refuses_does_not_pass(
 ) -> None:
     def refuse(open_dir: object, items: list[StageItem]) -> tuple[object, ...]:
         return tuple(
-            undone(item.path, RefusedError(item.path, why=Why.CHANGED, expected="something else", found="this"))
+            undone(
+                item.path,
+                RefusedError(item.path, why=Why.CHANGED, expected="something else", found="this", fix="look again"),
+            )
             for item in items
         )
 

@@ -21,6 +21,7 @@ from tests.house.source import (
     pointers,
     spelled,
     streams_taken,
+    without_fix,
 )
 
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
@@ -35,6 +36,9 @@ TAKES_ARGUMENTS = frozenset({"logdir.worker.child", "logdir.worker.watch"})
 """A worker, or a watch, that is a new interpreter gets the pid of its starter so."""
 LONG: frozenset[str] = frozenset()
 FLAT: frozenset[str] = frozenset()
+
+WITHOUT_FIX: frozenset[str] = frozenset()
+"""Modules that refuse something without a fix."""
 
 PATHS = "logdir.paths"
 """Spells every well-known name."""
@@ -72,6 +76,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from name_findings(modules)
     yield from pointer_findings(modules)
     yield from row_findings(modules)
+    yield from fix_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -187,3 +192,16 @@ def row_findings(modules: Mapping[str, Module]) -> Iterator[str]:
             continue
         if module.name != MAKES_ROWS and not rows.isdisjoint(imported(module)):
             yield f"row: {module.path}: expected a ScannedEntry, found a row of an inventory file; hold the entry"
+
+
+def fix_findings(modules: Mapping[str, Module], known: Collection[str] = WITHOUT_FIX) -> Iterator[str]:
+    """Whoever is refused something reads what to do, or that nothing is to be done and why."""
+    found = []
+    for module in modules.values():
+        lines = list(without_fix(module))
+        if lines:
+            found.append(module.name)
+        if module.name not in known:
+            for line in lines:
+                yield f"fix: {module.path}:{line}: expected a fix of what is refused, found none; name a command or why"
+    yield from _gone("WITHOUT_FIX", known, found)

@@ -48,6 +48,33 @@ def read(top: Path) -> dict[str, Module]:
     return found
 
 
+_PARTS_OF_REFUSE = 6
+"""Of ``logdir.decide.refusal.refuse``: log dir, path, slug, expected, found, fix."""
+
+
+def without_fix(module: Module) -> Iterator[int]:
+    """Yield the line of each refusal that is made without a fix, or with an empty one.
+
+    A refusal is a ``RefusedError``, a ``refuse`` of ``logdir.decide``, or a ``Problem`` with a slug of ``Why``. A last
+    argument with a star may hold the fix: whether it does, mypy checks.
+    """
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        fixes = [one.value for one in node.keywords if one.arg in ("fix", None)]
+        if node.func.id == "refuse" and node.args:
+            # Log dir and path are often one tuple: ``*where``.
+            count = sum(2 if isinstance(one, ast.Starred) else 1 for one in node.args)
+            if count >= _PARTS_OF_REFUSE or isinstance(node.args[-1], ast.Starred):
+                fixes.append(node.args[-1])
+        elif node.func.id == "Problem" and node.args and ast.unparse(node.args[0]).startswith("Why."):
+            fixes += node.args[4:]
+        elif node.func.id != "RefusedError":
+            continue
+        if not any(not isinstance(one, ast.Constant) or one.value for one in fixes):
+            yield node.lineno
+
+
 def imported(module: Module) -> Iterator[tuple[str, str | None]]:
     """Yield what is imported: a module, and a name out of it."""
     for node in ast.walk(module.tree):

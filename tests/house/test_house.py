@@ -8,8 +8,10 @@ import pytest
 
 from tests.house.rules import (
     SPELLS_A_REPLICA,
+    WITHOUT_FIX,
     circle_findings,
     findings,
+    fix_findings,
     name_findings,
     pointer_findings,
     replica_findings,
@@ -127,6 +129,7 @@ def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     assert len(list(terminal_findings(modules, {"logdir.a"}, {"logdir.a"}))) == 2
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2
     assert len(list(replica_findings(modules, {"logdir.a.A"}))) == 1
+    assert len(list(fix_findings(modules, {"logdir.a"}))) == 1
 
 
 @pytest.mark.parametrize(
@@ -178,3 +181,29 @@ def test_a_pointer_to_a_module_that_is_not_there_is_found(text: str, count: int)
 )
 def test_a_row_of_an_inventory_file_in_memory_is_found(name: str, text: str, count: int) -> None:
     assert len(list(row_findings(tree(**{name: text})))) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('raise RefusedError(path, why=Why.CHANGED, expected="a", found="b")', 1),
+        ('raise RefusedError(path, why=Why.CHANGED, expected="a", found="b", fix="")', 1),
+        ('raise RefusedError(path, why=Why.CHANGED, expected="a", found="b", fix=FIX)', 0),
+        ('refuse(*where, Why.CHANGED, "a", "b")', 1),
+        ('refuse(*where, Why.CHANGED, "a", "b", "")', 1),
+        ('refuse(*where, Why.CHANGED, "a", "b", "look again")', 0),
+        ('refuse(log_dir, path, Why.CHANGED, "a", "b")', 1),
+        ('refuse(log_dir, path, Why.CHANGED, "a", "b", fix="look again")', 0),
+        ("refuse(log_dir, path, *words)", 0),
+        ('Problem(Why.CHANGED.value, path, "a", "b")', 1),
+        ('Problem(Why.CHANGED.value, path, "a", "b", "look again")', 0),
+        ('Problem("config-error", path, "a", "b")', 0),
+        ("request.refuse(error)", 0),
+    ],
+)
+def test_a_refusal_without_a_fix_is_found(text: str, count: int) -> None:
+    assert len(list(fix_findings(tree(logdir__a=text), ()))) == count
+
+
+def test_no_module_is_excused_from_a_fix() -> None:
+    assert not WITHOUT_FIX

@@ -1,7 +1,8 @@
 """A FUSE server that shows a directory and stops answering when it is told to: ``python -m tests.hung.fuse``.
 
 It speaks the kernel's protocol itself (linux/fuse.h, 7.31), so that nothing need be installed. While its control file
-names operations it reads their requests and answers none; once the file is empty it answers what waited.
+names operations it reads their requests and answers none; once the file is empty it answers what waited. In a file of
+the same name with ``.since`` stands when the first request was left unanswered, on ``time.monotonic``.
 
 Not here: mounting for a test (``rig``).
 """
@@ -14,6 +15,7 @@ import os
 import select
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
@@ -64,11 +66,17 @@ NAMES: Final = {
 _UNANSWERED: Final = frozenset(("FORGET", "INTERRUPT", "BATCH_FORGET"))
 
 
+def since_file(control: Path) -> Path:
+    """Return where the server of a control file writes when the first request was left unanswered."""
+    return Path(f"{control}.since")
+
+
 class Server:
     """One mounted file system."""
 
     def __init__(self, backing: Path, control: Path, device: int) -> None:
         self._control = control
+        self._since = since_file(control)
         self._device = device
         self._paths: dict[int, str] = {1: str(backing)}
         self._nodes: dict[str, int] = {str(backing): 1}
@@ -116,6 +124,8 @@ class Server:
                 continue
             name = NAMES.get(_IN.unpack_from(request)[1], "?")
             if name not in _UNANSWERED and (name in hung or "ALL" in hung):
+                if not self._waiting:
+                    self._since.write_text(repr(time.monotonic()))
                 self._waiting.append(request)
             else:
                 self._answer(request)

@@ -1,4 +1,4 @@
-"""A daemon beside a log dir that hangs: it starts, captures on the others, answers, and takes the disk back.
+"""A daemon beside one log dir of four that hangs: it starts, captures on the others, answers, takes the disk back.
 
 Spec: design §2 law 6; attacks A40, A41, A49; reliability §6.3, §7 rows 18, 20.
 """
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.state import LogDirState
-from tests.hung.rig import Broker, Sick, on_frozen, on_loop
+from tests.builders import TOPIC_ID
+from tests.hung.rig import OLD, Broker, Sick, on_frozen, on_loop
 from tests.kernel.images import Images
 from tests.logdir.daemon.rig import UNIQUE, Process, until
 from tests.tools.ctl import ctl
@@ -57,26 +58,67 @@ def problem_of(daemon: Process, path: Path) -> str:
     return next(disk.problem.line() for disk in daemon.status().log_dirs if disk.log_dir == str(path) and disk.problem)
 
 
+def others(broker: Broker) -> list[Path]:
+    """Return the log dirs that answer."""
+    return [path for path in broker.disks if path != broker.sick]
+
+
 def captured_on(daemon: Process, path: Path) -> bool:
-    return any(Path(f"{path}.logdird/deleting").glob("eXOy6xj-Q8ivrWAlsZGnkw_*")) and daemon.status().missed == 0
+    return any(Path(f"{path}.logdird/deleting").glob(f"{TOPIC_ID}_*")) and daemon.status().missed == 0
+
+
+def is_purged_on(path: Path) -> bool:
+    """Whether what was due is gone."""
+    return not any(Path(f"{path}.logdird/deleting").glob(f"{OLD}_*"))
 
 
 def the_others_are_captured_and_the_disk_is_taken_back(sick: Sick, daemon: Process) -> None:
     """Delete on every disk: the second, which hangs, is captured on when it goes on, and the others before."""
     broker = sick.broker
-    one, two, three = broker.disks
-    for number in (0, 2):
-        delete(broker, number)
-    until("the others are captured", lambda: captured_on(daemon, one) and captured_on(daemon, three))
+    two = broker.sick
+    for path in others(broker):
+        delete(broker, broker.disks.index(path))
+    until("the others are captured", lambda: all(captured_on(daemon, path) for path in others(broker)))
     assert state_of(daemon, two) is LogDirState.SUSPECT
     sick.go_on()
     until("the disk is taken back", lambda: state_of(daemon, two) is LogDirState.ONLINE, 90)
+    until("what was due there is purged", lambda: is_purged_on(two))
+    until("it is as it was but for that", lambda: is_as_before(sick))
     delete(broker, 1)
     until("it is captured there, too", lambda: captured_on(daemon, two))
 
 
+def is_as_before(sick: Sick) -> bool:
+    """Whether what lasts on the disk is as it was before it hung."""
+    try:
+        return lasting(sick.broker.seen()) == lasting(sick.before)
+    except FileNotFoundError:
+        return False  # The daemon works on it meanwhile.
+
+
+def lasting(found: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
+    """Return what lies on a disk but for what was due when the daemon started, and its heartbeat."""
+    return {
+        path: what
+        for path, what in found.items()
+        if f"/deleting/{OLD}_" not in path and not path.endswith(("/heartbeat.json", "/heartbeat.json.tmp"))
+    }
+
+
+def require_only_captured(sick: Sick) -> None:
+    """Assert that nothing came late, now that the daemon has ended: its disk is as it was, but for what was deleted."""
+    two = sick.broker.sick
+    live, gone, kept = f"{two}/pay-1", f"{two}/pay-1.{UNIQUE}-delete", f"{two}.logdird/deleting/{TOPIC_ID}_1"
+    expected = {path.replace(live, gone): what for path, what in lasting(sick.before).items()}
+    files = {path.replace(live, kept): what for path, what in sick.before.items() if path.startswith(f"{live}/")}
+    found = lasting(sick.broker.seen())
+    assert {path: what for path, what in found.items() if not path.startswith(kept)} == expected
+    assert {path for path in found if path.startswith(kept)} == {kept, f"{kept}/replica.json", *files}
+    assert files.items() <= found.items()
+
+
 def test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back(images: Images, tmp_path: Path) -> None:
-    with on_loop(images, tmp_path) as sick:
+    with on_loop(images, tmp_path, count=4) as sick:
         broker = sick.broker
         two = broker.disks[1]
         sick.hang("READ")
@@ -86,19 +128,21 @@ def test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back(im
             assert time.monotonic() - began < START_S
             assert state_of(daemon, two) is LogDirState.SUSPECT
             assert any(problem.path == str(two) for problem in daemon.status().waiting)
+            until("what was due on the others is purged", lambda: all(map(is_purged_on, others(broker))))
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             assert daemon.stop() == 0
+        require_only_captured(sick)
 
 
 def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_late(
     images: Images, tmp_path: Path
 ) -> None:
-    with on_frozen(images, tmp_path) as sick:
+    with on_frozen(images, tmp_path, count=4) as sick:
         broker = sick.broker
         two = broker.disks[1]
         daemon = daemon_of(broker)
         with daemon.running():
-            assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
+            assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 4
             sick.hang()
             said = ctl("staged", "hold", "old", "--config", daemon.config, "--apply")
             assert said.status == Exit.PROBLEMS, said
@@ -106,15 +150,16 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
             until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             held = ctl("staged", "hold", "pay", "--config", daemon.config, "--apply")
-            assert (held.status, held.out.count("done")) == (Exit.DONE, 3), held
+            assert (held.status, held.out.count("done")) == (Exit.DONE, 4), held
             assert daemon.stop() == 0
+        require_only_captured(sick)
 
 
 def test_a40_a_configuration_read_again_does_not_open_a_disk_whose_worker_still_hangs(
     images: Images, tmp_path: Path
 ) -> None:
-    with on_frozen(images, tmp_path) as sick:
-        one, two, three = sick.broker.disks
+    with on_frozen(images, tmp_path, count=4) as sick:
+        two = sick.broker.sick
         daemon = daemon_of(sick.broker)
         with daemon.running():
             sick.hang()
@@ -123,9 +168,10 @@ def test_a40_a_configuration_read_again_does_not_open_a_disk_whose_worker_still_
             assert daemon.process is not None
             daemon.process.send_signal(signal.SIGHUP)
             until("the old process is named", lambda: ", which hangs in the kernel" in problem_of(daemon, two))
-            assert (state_of(daemon, one), state_of(daemon, three)) == (LogDirState.ONLINE, LogDirState.ONLINE)
+            assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
             (pid,) = re.findall(r"found pid (\d+), which hangs", problem_of(daemon, two))
             assert int(pid) in daemon.children()
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             assert int(pid) not in daemon.children()
             assert daemon.stop() == 0
+        require_only_captured(sick)

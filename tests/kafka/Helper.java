@@ -78,8 +78,7 @@ public class Helper {
         return text(get(r.topicId(a[1])).toString());
     }
 
-    /** produce TOPIC PARTITION RECORDS VALUE_BYTES KEYS [TRANSACTIONAL_ID]; without KEYS (0) records have no key. */
-    static String produce(String[] a) throws Exception {
+    static Properties producing() {
         Properties p = base();
         p.put("key.serializer", StringSerializer.class.getName());
         p.put("value.serializer", StringSerializer.class.getName());
@@ -90,6 +89,12 @@ public class Helper {
         p.put("max.in.flight.requests.per.connection", "1");
         p.put("max.block.ms", "60000");
         p.put("delivery.timeout.ms", "60000");
+        return p;
+    }
+
+    /** produce TOPIC PARTITION RECORDS VALUE_BYTES KEYS [TRANSACTIONAL_ID]; without KEYS (0) records have no key. */
+    static String produce(String[] a) throws Exception {
+        Properties p = producing();
         int records = Integer.parseInt(a[3]), bytes = Integer.parseInt(a[4]), keys = Integer.parseInt(a[5]);
         boolean inTransaction = a.length > 6;
         if (inTransaction) p.put("transactional.id", a[6]);
@@ -107,6 +112,77 @@ public class Helper {
             if (inTransaction) producer.commitTransaction();
             return "" + last;
         }
+    }
+
+    /** spread RECORDS PARTITIONS TOPIC...: so many to each partition of each topic, a batch each; awaits all of them. */
+    static String spread(String[] a) throws Exception {
+        int records = Integer.parseInt(a[1]), partitions = Integer.parseInt(a[2]);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<String, String> producer = new KafkaProducer<>(producing())) {
+            for (int i = 0; i < records; i++) {
+                for (int t = 3; t < a.length; t++)
+                    for (int p = 0; p < partitions; p++) sent.add(producer.send(new ProducerRecord<>(a[t], p, null, "" + i)));
+                producer.flush();
+            }
+            for (Future<RecordMetadata> f : sent) get(f);
+        }
+        return "" + sent.size();
+    }
+
+    /** Writes to one partition until it is told to end, and remembers what was acknowledged. */
+    static class Writer extends Thread {
+        final String topic;
+        final int partition;
+        final CRC32 crc = new CRC32();
+        volatile boolean ends;
+        volatile long records;
+        volatile Throwable failure;
+
+        Writer(String topic, int partition) {
+            this.topic = topic;
+            this.partition = partition;
+            setDaemon(true);
+        }
+
+        @Override public void run() {
+            try (KafkaProducer<String, String> producer = new KafkaProducer<>(producing())) {
+                while (!ends) {
+                    List<String> values = new ArrayList<>();
+                    List<Future<RecordMetadata>> sent = new ArrayList<>();
+                    for (int i = 0; i < 10; i++) values.add(partition + ":" + (records + i));
+                    for (String v : values) sent.add(producer.send(new ProducerRecord<>(topic, partition, null, v)));
+                    for (int i = 0; i < sent.size(); i++) {
+                        get(sent.get(i));
+                        crc.update(values.get(i).getBytes(StandardCharsets.UTF_8));
+                    }
+                    records += sent.size();
+                    Thread.sleep(20);
+                }
+            } catch (Throwable t) {
+                failure = t;
+            }
+        }
+    }
+
+    static final List<Writer> writers = new ArrayList<>();
+
+    /** write begin TOPIC PARTITIONS, then write on, then write end: [[records, crc32], ...] by partition, acknowledged. */
+    static String write(String[] a) throws Exception {
+        if (a[1].equals("begin")) {
+            for (int p = 0; p < Integer.parseInt(a[3]); p++) writers.add(new Writer(a[2], p));
+            for (Writer w : writers) w.start();
+        }
+        boolean isEnd = a[1].equals("end");
+        StringJoiner rows = new StringJoiner(", ", "[", "]");
+        for (Writer w : writers) w.ends = isEnd;
+        for (Writer w : writers) {
+            if (isEnd) w.join(TimeUnit.SECONDS.toMillis(2 * SECONDS));
+            if (w.failure != null) throw new IllegalStateException(w.topic + "-" + w.partition + ": " + w.failure);
+            if (isEnd && w.isAlive()) throw new TimeoutException(w.topic + "-" + w.partition + " still writes");
+            rows.add("[" + w.records + ", " + (isEnd ? w.crc.getValue() : 0) + "]");
+        }
+        if (isEnd) writers.clear();
+        return rows.toString();
     }
 
     /** consume TOPIC PARTITION ISOLATION: everything from the log start to the end as it was when asked. */
@@ -281,9 +357,13 @@ public class Helper {
             case "produce": return produce(a);
             case "consume": return consume(a);
             case "rich": return rich(a);
+            case "spread": return spread(a);
+            case "write": return write(a);
             case "digest": return digest(a);
             case "log-dirs": return logDirs(Integer.parseInt(a[1]));
-            case "delete": get(admin().deleteTopics(List.of(a[1])).all()); return "null";
+            case "delete":   // delete TOPIC...: by one request
+                get(admin().deleteTopics(List.of(Arrays.copyOfRange(a, 1, a.length))).all());
+                return "null";
             case "topics": {
                 StringJoiner names = new StringJoiner(", ", "[", "]");
                 var options = new ListTopicsOptions().listInternal(true);

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -65,6 +66,14 @@ class Digest(NamedTuple):
     """Over partition, offset, timestamp and its type, key, value and headers of each record, in order."""
 
 
+class Written(NamedTuple):
+    """What was acknowledged of all that was written to a partition."""
+
+    records: int
+    crc32: int
+    """Over the values, in order."""
+
+
 class Client:
     """Speaks to the brokers at ``servers``. Starts a JVM; ``close`` ends it."""
 
@@ -114,9 +123,9 @@ class Client:
         pairs = [f"{key}={value}" for key, value in (configs or {}).items()]
         return str(self._call("create", topic, assignment, "0", *pairs))
 
-    def delete(self, topic: str) -> None:
-        """Delete a topic. The broker renames and erases its directories later."""
-        self._call("delete", topic)
+    def delete(self, *topics: str) -> None:
+        """Delete topics by one request. The broker renames and erases their directories later."""
+        self._call("delete", *topics)
 
     def topics(self) -> list[str]:
         """Return the names of all topics, internal ones included, sorted."""
@@ -149,6 +158,33 @@ class Client:
         """Write records and wait until all are acknowledged; return the offset of the last."""
         words = ["produce", topic, str(partition), str(records), str(value_bytes), str(keys)]
         return int(cast(int, self._call(*words, *([transactional_id] if transactional_id else []))))
+
+    def spread(self, topics: Sequence[str], partitions: int, *, records: int) -> int:
+        """Write to each of the first partitions of each topic, each record a batch of its own; return how many."""
+        return int(cast(int, self._call("spread", str(records), str(partitions), *topics)))
+
+    def begin_writing(self, topic: str, partitions: int) -> None:
+        """Write to each partition of a topic from now on, beside all other calls."""
+        self._call("write", "begin", topic, str(partitions))
+
+    def acknowledged(self) -> int:
+        """Return how many records of those that write on were acknowledged so far.
+
+        Raises:
+            ClientError: A record was not.
+        """
+        return sum(one.records for one in self._written("on"))
+
+    def end_writing(self) -> list[Written]:
+        """Write no more; return what was acknowledged, by partition.
+
+        Raises:
+            ClientError: A record was not.
+        """
+        return self._written("end")
+
+    def _written(self, what: str) -> list[Written]:
+        return [Written(*row) for row in cast(list[tuple[int, int]], self._call("write", what))]
 
     def consume(self, topic: str, partition: int = 0, *, isolation: str = "read_uncommitted") -> Consumed:
         """Read a partition from its log start to its end."""

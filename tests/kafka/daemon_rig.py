@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.kafka.client import Digest
+from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.logdir.daemon.rig import Process
 from tests.tools.ctl import Said, ctl
@@ -34,7 +35,7 @@ def beside(broker: Broker, folder: Path, *, init: tuple[str, ...] = (), more: st
     """Run a daemon beside a broker; nothing of it is left at the end.
 
     Args:
-        broker: The broker; its work roots are made here.
+        broker: The broker, which runs; its work roots are made here.
         folder: Made here, for what the daemon writes.
         init: More words of ``logdirctl init``.
         more: More lines of its configuration.
@@ -46,6 +47,8 @@ def beside(broker: Broker, folder: Path, *, init: tuple[str, ...] = (), more: st
     config = folder / "b1.yaml"
     config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n{more}")
     with Process(config).running() as daemon:
+        assert daemon.process is not None
+        require_no_rights_in_proof(broker.pid, daemon.process.pid)
         yield daemon
 
 

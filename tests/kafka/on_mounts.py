@@ -30,6 +30,7 @@ from tests.kafka.daemon_rig import (
     work_root,
 )
 from tests.kafka.fetch import RELEASES, cache_dir, fetch
+from tests.kafka.no_rights import require_no_rights
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.undo_rig import stop
 from tests.logdir.daemon.rig import Process
@@ -37,13 +38,6 @@ from tests.logdir.daemon.rig import Process
 _SHARE_WRITTEN: Final = 0.05
 _ROUNDS: Final = 36
 _VALUE_BYTES: Final = 50_000
-
-
-def require_no_rights() -> None:
-    """Return if this process has no capability. Raises ``AssertionError``."""
-    (line,) = (one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("CapEff:"))
-    assert int(line.split()[1], 16) == 0, line
-    assert os.geteuid() != 0
 
 
 def in_place(rig: Rig, folder: Path, log_dirs: Sequence[Path]) -> None:

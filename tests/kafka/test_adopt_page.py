@@ -126,7 +126,7 @@ def again(rig: Rig, nodes: list[int]) -> None:
 
 def trim_again(rig: Rig, said: str, written: tuple[Digest, Digest]) -> None:
     """Delete again what came back with the log start that its broker had forgotten, as the page says."""
-    assert f"the log start is not known of {TOPIC}-0" in said
+    assert f"the log start offset is not known for {TOPIC}-0" in said
     found = digests(rig)
     assert (found[0].begin, found[0].end, found[0].records) == (0, written[0].end, written[0].records + TRIMMED)
     assert rig.client.trim(TOPIC, 0, TRIMMED) == TRIMMED

@@ -1,7 +1,8 @@
 """The daemon beside a running stock broker: each deletion is captured, and what was deleted comes back (A16, A17, A49).
 
-Topics are deleted by the hundred while others are written, under load of processor and disk; meanwhile the hints of the
-kernel are lost, a worker stands still, and the daemon is killed where the broker's delete delay allows a restart.
+Topics are deleted by the hundred while producers go on, under load of processor and disk; meanwhile the hints of the
+kernel are lost, a worker stands still, and the daemon is killed where the broker's delete delay allows a restart. What
+each of these hit is counted.
 
 Spec: design §3.3, §5; kafka-behaviour §3.2, §10.5; attacks A16, A17, A36.
 """
@@ -12,10 +13,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -23,50 +22,51 @@ import pytest
 
 from tests.kafka.client import Digest
 from tests.kafka.daemon_rig import beside, deleted, staged_names
+from tests.kafka.deletions import Deletions, most_within, no_hints
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, stop
-from tests.logdir.daemon.rig import Process
-from tests.proof.kafka_claims import DAEMON_DELETIONS
+from tests.proof.kafka_claims import (
+    BY_START,
+    DAEMON_DELETIONS,
+    DELETE_DELAYS_S,
+    LATE,
+    TOO_LONG,
+    WITHOUT_HINTS,
+    deleted_at,
+)
 from tests.proof.plugin import Recorder
+from tests.proof.sizes import SIZE, Size, count
 from tests.tools.ctl import ctl
 from tools.cli.arguments import Exit
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1500)]
 
-TOPICS: Final = DAEMON_DELETIONS.count("topics")
-PARTITIONS: Final = 10
-CHOSEN: Final = ("topic-003", "topic-004")
+LOG_DIRS: Final = 3
+PARTITIONS: Final = 11
+TOPICS: Final = tuple(f"topic-{number:03}" for number in range(count(full=200, ci=20)))
+BY_TOOL: Final = TOPICS[-(len(TOPICS) // 20) :]
+"""So few that enough are deleted in time by the others, however long the tool takes to start."""
+EARLY: Final = tuple(f"early-{number:02}" for number in range(count(full=20, ci=2)))
+"""Deleted while no hint can reach the daemon."""
+CHOSEN: Final = TOPICS[3:5]
+"""These come back."""
 MANY_FILES: Final = "many-files"
+FULL_DIRECTORIES: Final = 5
+"""How many partition directories have so many files."""
 FILES: Final = 1000
-DOWN_S: Final = 5.0
+WRITERS: Final = 2
+LEAST_DELETED: Final = 2000
+"""Partition directories that are to be deleted within ten seconds, in a run of full size."""
+WINDOW_S: Final = 10.0
+DOWN_S: Final = 40.0
+"""How long no daemon runs, where the broker keeps what it deletes for 60 s: 50 s are allowed, the start among it."""
 PROPERTIES: Final = {
     "log.initial.task.delay.ms": "500",
     "log.index.size.max.bytes": "65536",  # a disk of the tests has no room for thousands of indexes of 10 MiB
     "log.retention.check.interval.ms": "1000",
     "num.partitions": "1",
 }
-
-
-class Load:
-    """Two threads' worth of work for processor and disk, and a producer that writes on; ends with its block."""
-
-    def __init__(self, rig: Rig, folder: Path) -> None:
-        self._rig, self._folder = rig, folder
-        self._ends = threading.Event()
-        self._busy = subprocess.Popen([sys.executable, "-c", _BUSY, str(folder / "load")])
-        self.written = 0
-
-    def write(self) -> None:
-        """Write to the topic that stays, a little."""
-        self.written += 20
-        self._rig.client.produce("stays", records=20)
-
-    def end(self) -> None:
-        """End the other process."""
-        self._busy.kill()
-        self._busy.wait()
-
 
 _BUSY: Final = """
 import os, sys
@@ -79,16 +79,27 @@ while True:
 """
 
 
-def make_topics(rig: Rig) -> dict[str, str]:
-    """Create the topics, some with records, one with a thousand files; return the id of each."""
-    ids = {f"topic-{n:03}": rig.client.create_on(f"topic-{n:03}", [[1]] * PARTITIONS) for n in range(TOPICS - 1)}
-    ids[MANY_FILES] = rig.client.create_on(MANY_FILES, [[1]] * PARTITIONS, {"segment.ms": "1"})
-    rig.client.create_on("stays", [[1]])
+@contextmanager
+def loaded(folder: Path) -> Iterator[None]:
+    """Keep a processor and the disk busy."""
+    busy = subprocess.Popen([sys.executable, "-c", _BUSY, str(folder / "load")])
+    try:
+        yield
+    finally:
+        busy.kill()
+        busy.wait()
+
+
+def make(rig: Rig, *topics: str, **configs: str) -> dict[str, str]:
+    """Create topics, with records in every partition; return the id of each."""
+    named = {key.replace("_", "."): value for key, value in configs.items()}
+    ids = {topic: rig.client.create_on(topic, [[1]] * PARTITIONS, named) for topic in topics}
+    assert rig.client.spread(topics, PARTITIONS, records=3) == 3 * PARTITIONS * len(topics)
     return ids
 
 
 def fill(rig: Rig, broker: Broker) -> dict[tuple[str, int, str], Digest]:
-    """Write to the chosen topics, transactions that were aborted among it, and a thousand files."""
+    """Write more to the chosen topics, transactions that were aborted among it, and thousands of files."""
     written = {}
     for topic in CHOSEN:
         await_in_sync(rig, topic, [1])
@@ -98,36 +109,74 @@ def fill(rig: Rig, broker: Broker) -> dict[tuple[str, int, str], Digest]:
         for partition in range(PARTITIONS):
             for isolation in ("read_committed", "read_uncommitted"):
                 written[topic, partition, isolation] = rig.client.digest(topic, partition, isolation=isolation)
-    (place,) = (top / f"{MANY_FILES}-0" for top in broker.log_dirs if (top / f"{MANY_FILES}-0").is_dir())
-    while len(os.listdir(place)) < FILES:
-        rig.client.produce(MANY_FILES, records=100)
+    while len(with_many_files(broker)) < FULL_DIRECTORIES:
+        rig.client.spread([MANY_FILES], FULL_DIRECTORIES, records=50)
     return written
 
 
-@pytest.mark.parametrize("delete_delay_ms", [60_000, 5_000])
+def with_many_files(broker: Broker) -> list[Path]:
+    """Return the directories that have a thousand files."""
+    found = [path for top in broker.log_dirs for path in top.glob(f"{MANY_FILES}-*")]
+    return [path for path in found if len(os.listdir(path)) >= FILES]
+
+
+def keys(ids: dict[str, str]) -> set[str]:
+    """Return the replicas of these topics, as names below ``deleting/``."""
+    return {f"{topic_id}_{partition}" for topic_id in ids.values() for partition in range(PARTITIONS)}
+
+
+@pytest.mark.parametrize("delete_delay_s", DELETE_DELAYS_S)
 @pytest.mark.parametrize("version", releases_of("daemon"))
 def test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back(
-    version: str, delete_delay_ms: int, make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
+    version: str, delete_delay_s: int, make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
 ) -> None:
-    properties = {**PROPERTIES, "log.segment.delete.delay.ms": str(delete_delay_ms)}
+    properties = {**PROPERTIES, "log.segment.delete.delay.ms": str(delete_delay_s * 1000)}
+    is_restarted = delete_delay_s >= 60
     with make_rig(version) as rig:
-        broker = rig.add_broker(log_dirs=3, properties=properties)
+        broker = rig.add_broker(log_dirs=LOG_DIRS, properties=properties)
         broker.start()
         with beside(broker, tmp_path / "logdird") as daemon:
-            ids = make_topics(rig)
-            written = fill(rig, broker)
-            expected = {f"{topic_id}_{p}" for topic_id in ids.values() for p in range(PARTITIONS)}
-            with loaded(rig, tmp_path) as load:
-                hit = delete_all(rig, broker, daemon, list(ids), load, is_restart_allowed=delete_delay_ms >= 20_000)
+            early = make(rig, *EARLY)
+            rig.client.create_on("stays", [[1]] * WRITERS)
+            with no_hints(daemon, LOG_DIRS):
+                rig.client.delete(*early)
+                # This takes longer than it takes a sweep to come.
+                ids = make(rig, *TOPICS) | make(rig, MANY_FILES, segment_ms="1")
+                written = fill(rig, broker)
+                await_true("a sweep finds what gave no hint", lambda: keys(early) <= staged_names(broker))
+                without_hint = keys(early) & staged_names(broker)
+            full_directories = len(with_many_files(broker))
+            await_true("the watches are back", lambda: len(daemon.watches()) == LOG_DIRS, timeout_seconds=60)
+
+            with loaded(tmp_path):
+                rig.client.begin_writing("stays", WRITERS)
+                await_true("the producers write", lambda: rig.client.acknowledged() > 0)
+                before = rig.client.acknowledged()
+                by_client = [topic for topic in ids if topic not in BY_TOOL]
+                deletions = Deletions(rig, broker, daemon, ids | early)
+                gone = deletions.run(by_client, BY_TOOL, PARTITIONS, down_s=DOWN_S if is_restarted else None)
+                meanwhile = rig.client.acknowledged() - before
                 await_true("the broker removed all of them", lambda: not deleted(broker), timeout_seconds=180)
+                acknowledged = rig.client.end_writing()
             assert broker.is_running
+            expected = keys(ids | early)
             assert staged_names(broker) == expected
             status = daemon.status()
             assert (status.missed, status.broker_runs) == (0, True)
-            if delete_delay_ms >= 20_000:  # At 5 s a look is late after 2.5 s, and a worker stands still for 1.5 s.
+            if is_restarted:  # At 5 s a look is late after 2.5 s, and a worker stands still for 1.5 s.
                 assert status.gaps == 0
+            assert sum(call.directories for call in gone.calls) == len(keys(ids))
+            within = most_within(gone.calls, WINDOW_S)
+            if SIZE is Size.FULL:
+                assert within >= LEAST_DELETED, f"the rig is too slow: {within} directories deleted within {WINDOW_S} s"
+            hit = {WITHOUT_HINTS: len(without_hint), LATE: len(gone.late & staged_names(broker))}
+            if is_restarted:
+                hit[BY_START] = len(gone.by_start & staged_names(broker))
             assert all(hit.values()), hit
-            assert rig.client.consume("stays").records == load.written
+            assert meanwhile > 0
+            for partition, one in enumerate(acknowledged):
+                found = rig.client.consume("stays", partition)
+                assert (found.records, found.crc32) == (one.records, one.crc32), partition
 
             # Topics are created again, and get their files back by requests to the daemon.
             for topic in CHOSEN:
@@ -143,67 +192,19 @@ def test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back(
             broker.start()
             for topic in CHOSEN:
                 await_in_sync(rig, topic, [1])
-            for (topic, partition, isolation), before in written.items():
-                assert rig.client.digest(topic, partition, isolation=isolation) == before, (topic, partition)
+            for (topic, partition, isolation), was in written.items():
+                assert rig.client.digest(topic, partition, isolation=isolation) == was, (topic, partition)
             last = written[CHOSEN[0], 1, "read_uncommitted"].end
             assert rig.client.produce_rich(CHOSEN[0], 1, records=5) == last + 4
-    record_proof(DAEMON_DELETIONS, {"topics": len(ids), "replicas captured": len(expected), **hit})
-
-
-@contextmanager
-def loaded(rig: Rig, folder: Path) -> Iterator[Load]:
-    load = Load(rig, folder)
-    try:
-        yield load
-    finally:
-        load.end()
-
-
-def delete_all(
-    rig: Rig, broker: Broker, daemon: Process, topics: list[str], load: Load, *, is_restart_allowed: bool
-) -> dict[str, int]:
-    """Delete the topics, the last by the stock tool, while the daemon is held up; return how often that hit a capture.
-
-    Args:
-        rig: Its client deletes.
-        broker: The broker.
-        daemon: The daemon beside it.
-        topics: What is deleted.
-        load: Writes on.
-        is_restart_allowed: Whether the broker's delete delay allows a restart of the daemon.
-    """
-    hit = {"dropped events": 0, "late workers": 0}
-    took = 0.0
-    for number, topic in enumerate(topics[:-1]):
-        if number == len(topics) // 4:
-            for pid in daemon.watches():
-                os.kill(pid, signal.SIGKILL)  # Of what is renamed until the next sweep nobody hears.
-            hit["dropped events"] = 1
-        if number == len(topics) // 2:
-            worker = next(pid for pid in daemon.children() if pid not in daemon.watches())
-            os.kill(worker, signal.SIGSTOP)
-            threading.Timer(1.5, resume, (worker,)).start()
-            hit["late workers"] = 1
-        if number == 3 * len(topics) // 4 and is_restart_allowed:
-            daemon.stop(signal.SIGKILL)
-            threading.Timer(DOWN_S, daemon.start, kwargs={"is_awaited": False}).start()
-        began = time.monotonic()
-        rig.client.delete(topic)
-        took += time.monotonic() - began
-        if number % 10 == 0:
-            load.write()
-    bootstrap = ("--bootstrap-server", broker.address)
-    broker.tool("org.apache.kafka.tools.TopicCommand", *bootstrap, "--delete", "--topic", topics[-1])
-    hit["ms to delete them"] = round(took * 1000)
-    if is_restart_allowed:
-        await_true("the daemon runs again", lambda: daemon.state() == "RUNNING", timeout_seconds=60)
-        await_true("it captures what it finds", lambda: daemon.status().captured > 0)
-        hit["captures after a start"] = daemon.status().captured
-    return hit
+    counts = deleted_at(delete_delay_s, topics=len(ids) + len(early), directories=len(expected))
+    counts |= {"records acknowledged meanwhile": meanwhile, f"directories of {FILES:,} files": full_directories, **hit}
+    record_proof(
+        DAEMON_DELETIONS, counts, least={f"partition directories deleted within {WINDOW_S:.0f} s": float(within)}
+    )
 
 
 def test_a_time_without_a_daemon_that_is_too_long_is_counted_and_named(
-    make_rig: Callable[[str], Rig], tmp_path: Path
+    make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
 ) -> None:
     properties = {**PROPERTIES, "log.segment.delete.delay.ms": "5000"}
     with make_rig(releases_of("daemon")[0]) as rig:
@@ -222,11 +223,7 @@ def test_a_time_without_a_daemon_that_is_too_long_is_counted_and_named(
             await_true("it is counted", lambda: daemon.status().gaps == 1)
             assert "look-too-late" in {problem.slug for problem in daemon.status().waiting}
             assert f"{topic_id}_0" not in staged_names(broker)
-
-
-def resume(pid: int) -> None:
-    with suppress(ProcessLookupError):  # The daemon was killed meanwhile, and the worker with it.
-        os.kill(pid, signal.SIGCONT)
+    record_proof(DAEMON_DELETIONS, {TOO_LONG: 1})
 
 
 def live(broker: Broker, topic: str) -> list[Path]:

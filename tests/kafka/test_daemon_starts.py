@@ -18,6 +18,7 @@ from typing import Final
 
 import pytest
 
+from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, stop
@@ -105,6 +106,8 @@ def test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopp
                     assert (said.status, said.out) == (Exit.DONE, ""), said
                     handled = feeder.handled()
                     assert broker.try_start() is None, (number, broker.trouble())
+                    assert daemon.process is not None
+                    require_no_rights_in_proof(broker.pid, daemon.process.pid)
                     assert "Failed to acquire lock" not in broker.log_text
                     assert feeder.handled() == handled
                     await_true("the daemon sees it", lambda: daemon.status().broker_runs is True)

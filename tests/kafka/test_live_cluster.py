@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.rotation import releases_of
 from tests.kafka.undo_rig import await_in_sync, stop
@@ -62,6 +63,8 @@ def test_a_node_that_is_no_voter_learns_why_a_replica_was_removed_and_that_an_id
             await_in_sync(rig, topic, nodes)
             rig.client.produce_rich(topic, records=20)
         with Process(config).running() as daemon:
+            assert daemon.process is not None
+            require_no_rights_in_proof(node.pid, daemon.process.pid)
             rig.client.delete("deleted")
             rig.client.reassign("moved", 0, [1, 3])
             both = {f"{ids['deleted']}_0", f"{ids['moved']}_0"}

@@ -422,6 +422,7 @@ def test_two_entries_of_one_node_are_two_brokers(spark: SparkSession, tmp_path: 
     assert [b["rack"] for b in read_json(out / "waves.json")["clusters"][0]["brokers"]] == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_plan_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     def stop(stage: str) -> None:
         if stage == "writing steps and conflicts":

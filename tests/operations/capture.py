@@ -210,7 +210,8 @@ OPERATIONS = (
         traits={Trait.LONG: (_REMOVED,), Trait.LONG_RECOVERY: (_REMOVED,), Trait.ALIKE: (_REMOVED,)},
         on_kernels=("capture",),
         syncs=(
-            Syncs(of=functions.CAPTURE, cases=("capture of a part", _AGAIN)),
+            Syncs(of=functions.CAPTURE, cases=(_AGAIN,)),
+            Syncs(of=functions.CAPTURE_COMPLETE, cases=("capture of a part",)),
             Syncs(of=functions.CAPTURE_SYNC, cases=_CAPTURES),
             Syncs(of=functions.CAPTURE_COMMIT, cases=_CAPTURES),
             Syncs(of=functions.CAPTURE_GIVE_UP, cases=("capture of the last of it",)),

@@ -85,7 +85,7 @@ def _case(
     return Case(name, begun, run, recover_all, judge)
 
 
-def _brake(name: str, *, is_new: bool) -> Case:
+def _staging_limit(name: str, *, is_new: bool) -> Case:
     first = start(A, C, files=ONE)
     if is_new:
         write = partial(_each, do=staging_limit.begin)
@@ -152,8 +152,8 @@ def _read(host: ModelHost, name: str) -> bytes:
 
 _RECORDS: dict[str, dict[str, Make]] = {
     "staging limit": {
-        "staging limit begun": partial(_brake, is_new=True),
-        "staging limit, then stage": partial(_brake, is_new=False),
+        "staging limit begun": partial(_staging_limit, is_new=True),
+        "staging limit, then stage": partial(_staging_limit, is_new=False),
     },
     "last applied": {
         "controller begun": partial(_controller, is_new=True),

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from tests.proof.claim import Claim
-from tests.proof.kafka_claims import DAEMON_DELETIONS, DAEMON_SOAK, DAEMON_STARTS, DAEMON_UNDO, UNDO
+from tests.proof.daemon_claims import DAEMON_CLAIMS
+from tests.proof.kafka_claims import BROKER_CLAIMS
 from tests.proof.metadata_claims import (
     CLUSTER_JUDGED,
     DAMAGED_BATCHES,
@@ -30,6 +31,8 @@ from tests.proof.sizes import Sizes
 
 _FORMATS: Final = "tests/logdir/formats"
 _DAMAGED: Final = Sizes(full=10_000)
+_SENT: Final = Sizes(full=10_000, sample=200)
+_DAEMON: Final = "tests/logdir/daemon/test_damaged.py"
 _DAMAGED_DOCUMENTS: Final = Sizes(full=100_000, sample=1_000)
 _BROWSER: Final = "tests/browser/test_report_page.py"
 
@@ -72,9 +75,13 @@ DAMAGED_FILES: Final = Claim(
 )  # fmt: skip
 DAMAGED_REQUESTS: Final = Claim(
     key="damaged-requests",
-    text="a damaged request to a running daemon gets a typed answer or none, stops nothing and changes nothing",
-    where=("tests/logdir/daemon/test_control.py::test_damaged_requests_change_nothing_and_stop_nothing",),
-    sizes={"requests": _DAMAGED},
+    text="a damaged request, document or frame gets a typed answer, stops nothing of a daemon and changes nothing",
+    where=(
+        f"{_DAEMON}::test_damaged_requests_change_nothing_and_stop_nothing",
+        f"{_DAEMON}::test_damaged_documents_are_refused_by_name_and_change_nothing",
+        "tests/logdir/daemon/test_damaged_frames.py::test_damaged_frames_of_brokers_say_nothing",
+    ),
+    sizes={"requests": _SENT, "documents": _SENT, "frames": _SENT},
 )
 DAMAGED_INVENTORIES: Final = Claim(
     key="damaged-inventories",
@@ -254,7 +261,7 @@ POWER_CUTS_AGREE: Final = Claim(
 )
 TRACES: Final = Claim(
     key="traces",
-    text="the system calls the kernel hears of every operation are those of the model, in their order, and no others",
+    text="the kernel gets from every operation the system calls of the model, in their order, and no others",
     where=(f"{_KERNEL}/test_system_calls.py::test_the_model_makes_the_calls_that_the_kernel_hears",),
     needs="root, strace",
 )
@@ -373,8 +380,7 @@ CLAIMS: Final = (
     ERRNOS_EVERYWHERE, SEEDED_BUGS, RESTARTS, REBOOTS, WALL_CLOCK, STALE_STEPS,
     LAYOUT_KILLS, TREES_START, RECONCILE, RECONCILE_KILLS,
     ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, DAMAGED_LOGS, GOLDEN_DUMPS, GOLDEN_FRAMES,
-    KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED, RECOVERY_COMPARED, UNDO, DAEMON_DELETIONS, DAEMON_SOAK, DAEMON_STARTS,
-    DAEMON_UNDO,
+    KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED, RECOVERY_COMPARED, *BROKER_CLAIMS, *DAEMON_CLAIMS,
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
     FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
     KILLS, BLACK_BOX, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,

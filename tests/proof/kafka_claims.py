@@ -1,4 +1,4 @@
-"""What the proof claims of undoing, and of the daemon, on stock brokers.
+"""What the proof claims of undoing, of the daemon and of the client, on stock brokers.
 
 Spec: design §3.3, §5; attacks A16, A17, A47, A48.
 """
@@ -41,11 +41,41 @@ DAEMON_STARTS: Final = Claim(
     sizes={"starts": Sizes(full=200, ci=8, ci_part=25)},
     needs="Java and Maven",
 )
+DELETE_DELAYS_S: Final = (60, 5)
+"""Kafka's default, and one that allows no restart of the daemon."""
+WITHOUT_HINTS: Final = "directories captured although their hints were dropped"
+LATE: Final = "directories captured late by a worker that had stood still"
+BY_START: Final = "directories found by a start of the daemon"
+TOO_LONG: Final = "gap that was too long, counted and named"
+
+
+def deleted_at(delay_s: int, *, topics: int, directories: int) -> dict[str, int]:
+    """Return the counts of what was deleted at a delete delay of the broker."""
+    where = f"at a delete delay of {delay_s} s"
+    return {f"topics {where}": topics, f"partition directories {where}": directories}
+
+
 DAEMON_DELETIONS: Final = Claim(
     key="daemon-deletions",
-    text="every deletion beside a stock broker is captured, whatever holds the daemon up, and comes back whole",
-    where=(f"{_KAFKA}/test_daemon.py::test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back",),
-    sizes={"topics": Sizes(full=200)},
+    text="every deletion beside a stock broker is captured, whatever holds the daemon up, and comes back whole; "
+    "a time without a daemon that is too long is counted",
+    where=(
+        f"{_KAFKA}/test_daemon.py::test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back",
+        f"{_KAFKA}/test_daemon.py::test_a_time_without_a_daemon_that_is_too_long_is_counted_and_named",
+    ),
+    # Of two releases, 200 topics and 2,000 directories each, of which the test asks for all in each of its runs. CI
+    # takes a tenth of one release.
+    sizes={
+        **{
+            label: Sizes(full=2 * full, ci=full // 10, ci_part=20)
+            for delay_s in DELETE_DELAYS_S
+            for label, full in deleted_at(delay_s, topics=200, directories=2000).items()
+        },
+        WITHOUT_HINTS: Sizes(full=4, ci=2),
+        LATE: Sizes(full=4, ci=2),
+        BY_START: Sizes(full=2, ci=1),
+        TOO_LONG: Sizes(full=1),
+    },
     needs="Java and Maven",
 )
 _BACK: Final = f"{_KAFKA}/test_daemon_undo.py"
@@ -65,3 +95,67 @@ DAEMON_UNDO: Final = Claim(
     counted="scenarios on releases",
     needs="Java, Maven and root",
 )
+ADOPTION: Final = Claim(
+    key="adoption-by-the-page",
+    text="a deleted topic of one replica and of two comes back on stock brokers by what docs/undo.md says to type",
+    where=(
+        f"{_KAFKA}/test_adopt_page.py::test_a16_a36_a_deleted_topic_of_one_replica_comes_back_by_the_page",
+        f"{_KAFKA}/test_adopt_page.py::test_a16_a_deleted_topic_of_two_replicas_comes_back_by_the_page",
+    ),
+    sizes={"scenarios on releases": Sizes(full=7, ci=2)},
+    counted="scenarios on releases",
+    needs="Java and Maven",
+)
+GUIDE: Final = Claim(
+    key="restore-by-the-guide",
+    text="a deleted topic comes back on a stock broker by the commands of its guide, typed as they stand",
+    where=(f"{_KAFKA}/test_guide.py::test_a16_a36_a_deleted_topic_comes_back_by_the_commands_of_the_guide",),
+    sizes={"releases": Sizes(full=5, ci=1)},
+    counted="releases",
+    needs="Java and Maven",
+)
+STORY: Final = Claim(
+    key="undo-story",
+    text="the story of the demonstration ends beside a real broker as it is told",
+    where=(f"{_KAFKA}/test_demo.py::test_a_deleted_topic_comes_back_beside_a_real_broker",),
+    sizes={"stories": Sizes(full=1)},
+    counted="stories",
+    needs="Java and Maven",
+)
+_CLIENT: Final = f"{_KAFKA}/test_client.py"
+CLIENT: Final = Claim(
+    key="client",
+    text="the client of a cluster finds, over TLS with SCRAM and PLAIN, what stock clients find on the same brokers",
+    where=tuple(
+        f"{_CLIENT}::test_{name}"
+        for name in (
+            "the_cluster_its_brokers_and_the_listener_of_this_client",
+            "a_topic_by_its_id_has_the_replicas_and_the_isr_that_a_stock_client_shows",
+            "the_log_start_after_records_were_deleted_at_the_leader_and_at_the_follower",
+            "the_high_watermark_of_the_quorum_lies_where_a_stock_client_sees_it",
+            "log_dirs_are_those_that_a_stock_client_shows",
+            "an_id_is_present_hidden_or_gone_for_a_user_with_the_right_to_one_topic",
+            "a_user_that_is_refused",
+            "a_broker_of_another_authority_is_refused",
+            "another_protocol_than_that_of_the_listener_ends_in_one_error",
+            "a_listener_without_tls_and_without_users",
+            "strays_of_a_topic_that_this_user_may_not_see_are_unknown",
+        )
+    ),
+    sizes={"cases on releases": Sizes(full=80, ci=16)},
+    counted="cases on releases",
+    needs="Java and Maven",
+)
+_LEARNS: Final = "test_a_node_that_is_no_voter_learns_why_a_replica_was_removed_and_that_an_id_is_gone"
+LIVE_CLUSTER: Final = Claim(
+    key="live-cluster",
+    text="the daemon of a node that is no voter learns from a stock cluster why a replica was removed",
+    where=(f"{_KAFKA}/test_live_cluster.py::{_LEARNS}",),
+    sizes={"releases": Sizes(full=2, ci=1)},
+    counted="releases",
+    needs="Java and Maven",
+)
+BROKER_CLAIMS: Final = (
+    UNDO, ADOPTION, GUIDE, DAEMON_DELETIONS, DAEMON_SOAK, DAEMON_STARTS, DAEMON_UNDO, CLIENT, LIVE_CLUSTER, STORY,
+)  # fmt: skip
+"""In the order of the page."""

@@ -17,11 +17,11 @@ RECONCILE: Final = Claim(
     key="reconcile",
     text="every sequence of three requests from every start of a small world ends as KIP-516 says, or held",
     where=("tests/reconcile/test_exhaustive.py::test_every_sequence_from_every_start_ends_as_judged",),
-    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=4) for how in ("confirmed", "braked")},
+    sizes={f"starts {how}": Sizes(full=1250, ci=125, sample=4) for how in ("confirmed", "limited")},
 )
 RECONCILE_KILLS: Final = Claim(
     key="reconcile-kills",
-    text="a reconcile killed before a call and said again comes to the same end, and follows nothing older meanwhile",
+    text="a reconcile killed before a call and repeated comes to the same end, and follows nothing older meanwhile",
     where=("tests/tools/test_reconcile_killed.py::test_killed_before_any_call_and_said_again_it_reaches_the_same_end",),
 )
 ROUND_TRIPS: Final = Claim(
@@ -32,7 +32,7 @@ ROUND_TRIPS: Final = Claim(
 )
 FAST_RECORDS: Final = Claim(
     key="fast-records",
-    text="the fast reader of metadata records says what the tables say, also of damaged ones",
+    text="the fast reader of metadata records reads what the tables read, also of damaged ones",
     where=(f"{_WIRE}/test_metadata_fast.py::test_the_fast_reader_says_what_the_tables_say",),
     sizes={"records": _WIRE_DAMAGE, "damaged records": _WIRE_DAMAGE},
 )
@@ -48,7 +48,7 @@ DAMAGED_BATCHES: Final = Claim(
 )
 DAMAGED_LOGS: Final = Claim(
     key="damaged-logs",
-    text="no image of a damaged metadata log says more than the whole batches before the damage; errors are typed",
+    text="no image of a damaged metadata log has more than the whole batches before the damage; errors are typed",
     where=(
         "tests/logdir/cluster/test_damaged_logs.py::test_no_image_of_a_damaged_log_says_more_than_the_records_before_it",
         "tests/logdir/cluster/test_damaged_logs.py::test_forged_logs_whose_checksums_hold_raise_only_typed_errors",

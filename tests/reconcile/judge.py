@@ -80,7 +80,7 @@ def after(world: World, document: dict[str, Any], *, is_confirmed: bool) -> Worl
     copies = tuple(_kept(_given(copy, wanted), wanted, memory) for copy in world.copies)
     judged = tuple(_judged(copy, copies, kind, wanted, memory) for copy in copies)
     going = [copy for before, copy in zip(copies, judged, strict=True) if before.state != copy.state]
-    if going and not is_confirmed and _is_braked(going, judged, world.ledger):
+    if going and not is_confirmed and _is_over_limit(going, judged, world.ledger):
         return World(copies, world.ledger, memory)  # not done, and so not used up
     topics = world.ledger.topics + len({copy.name for copy in going})
     return World(judged, Ledger(position, topics), memory)
@@ -177,7 +177,7 @@ def _judged(copy: Copy, copies: tuple[Copy, ...], kind: int, wanted: set[tuple[s
     return copy
 
 
-def _is_braked(going: list[Copy], copies: tuple[Copy, ...], ledger: Ledger) -> bool:
+def _is_over_limit(going: list[Copy], copies: tuple[Copy, ...], ledger: Ledger) -> bool:
     """Four partitions have no tenth: one topic may go, and a whole topic only on proof (A38)."""
     staying = {copy.name for copy in copies if copy.state == "live"}
     if any(copy.why != "stopped" and copy.name not in staying for copy in going):

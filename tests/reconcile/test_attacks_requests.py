@@ -15,6 +15,7 @@ from logdir.formats.own import controller_file
 from logdir.formats.own.controller_file import RequestMark
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
+from logdir.refusal_slug import Why
 from tests.logdir.cluster.log_dir import (
     LogDir,
     partition,
@@ -39,6 +40,7 @@ from tests.reconcile.scene import (
 )
 from tests.reconcile.stories import FRESH, Broker, codes, given, held, reconcile, staged, up_to, why
 from tests.reconcile.universe import BOTH, OTHER, document, listed, stopped
+from tests.whole_refusal import require_whole
 
 
 class TestA03:
@@ -134,7 +136,7 @@ class TestA04:
         assert codes(decided) == [103, 103, 103]
         assert decided.plan is not None
         assert decided.plan.actions == ()
-        assert decided.plan.braked is not None
+        assert decided.plan.over_limit is not None
         assert len(decided.plan.waiting) == 3
         # Confirmed, it is staged without a deadline.
         broker.is_confirmed = True
@@ -146,7 +148,16 @@ class TestA04:
         broker.options = {"ahead": frozenset({("/d1", "a-0")})}
         decided = broker.receives(document(listed(a=(A, BOTH)), type=INCREMENTAL, sequence=1))
         assert staged(decided.plan) == [("a-1", "topic-id-mismatch", False)]
-        assert why(decided.plan) == {"a-0": "log-ahead"}
+        assert decided.plan is not None
+        (refusal,) = decided.plan.refusals
+        require_whole(
+            refusal.problem,
+            Why.LOG_AHEAD,
+            path="/d1/a-0",
+            expected="a stale replica, where the name has another id",
+            found="its log goes further than those of its other replicas",
+            fix="compare them first",
+        )
 
     def test_a04_a_full_request_is_no_proof_that_the_old_id_is_gone(self) -> None:
         broker = Broker(*pair(live("a", A0), live("a", A, 1)))

@@ -138,7 +138,7 @@ def test_a_request_the_staging_limit_holds_is_not_used_up() -> None:
     full = document(listed(a=(A, BOTH)), type=FULL, sequence=3)
     decided = one.receives(full)
     assert decided.plan is not None
-    assert decided.plan.braked is not None
+    assert decided.plan.over_limit is not None
     assert [action.path for action in decided.plan.waiting] == ["b-0", "b-1"]
     assert (decided.plan.last_applied, one.last_applied and one.last_applied.requests) == (None, None)
     one.is_confirmed = True

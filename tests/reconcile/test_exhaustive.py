@@ -229,7 +229,7 @@ def walk(walker: Walker, layout: str, copies: tuple[Copy, ...], longest: int) ->
     return cases
 
 
-@pytest.mark.parametrize("how", ["confirmed", "braked"])
+@pytest.mark.parametrize("how", ["confirmed", "limited"])
 def test_every_sequence_from_every_start_ends_as_judged(how: str, record_proof: Recorder) -> None:
     every = list(universe.starts())
     stride = len(every) // RECONCILE.count(f"starts {how}")

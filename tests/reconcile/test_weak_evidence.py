@@ -31,8 +31,8 @@ def test_a38_a_whole_topic_on_weak_evidence_does_not_go_behind_one_on_strong(nam
     decided = broker.decide(document(listed(**{weak: (OTHER[weak], (0,))}), type=INCREMENTAL, sequence=2))
     assert decided.plan is not None
     assert {action.stage.marker.topic for action in decided.plan.waiting} == {strong, weak}
-    assert decided.plan.braked is not None
-    assert decided.plan.braked.found.endswith(f" {weak}")
+    assert decided.plan.over_limit is not None
+    assert decided.plan.over_limit.found.endswith(f" {weak}")
     assert staged(decided.plan) == []
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from logdir.formats.own import replica_marker
+from logdir.formats.own.replica_marker import Intent
 from logdir.refusal_slug import Why
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.logdir.cluster.log_dir import change, noop, record, register, remove
@@ -168,6 +171,15 @@ def _(folder: Path) -> Words:
 
 
 # What is staged.
+
+
+@of(Why.NOT_STAGED)
+def _(folder: Path) -> Words:
+    two = Two(folder)
+    file = two.staged() / "replica.json"
+    marker = replica_marker.parse(file.read_bytes())
+    file.write_bytes(replica_marker.render(replace(marker, intent=Intent.INCOMING, delay_ms=None)))
+    return "staged", "export", "pay-0", *two.named, "-o", make(folder / "out"), "--apply"
 
 
 @of(Why.INCOMING)
@@ -490,6 +502,19 @@ def _(folder: Path) -> Words:
     for path in (rig.disks[0] / "__cluster_metadata-0").iterdir():
         path.unlink()
     rig.log().snapshot(register(1))
+    return reconciling(rig)
+
+
+@of(Why.METADATA_DIVERGED)
+def _(folder: Path) -> Words:
+    rig = Rig(folder).with_removal()
+    done(rig.reconcile("metadata:", "--apply"))
+    for path in (rig.disks[0] / "__cluster_metadata-0").iterdir():
+        path.unlink()
+    log = rig.log()
+    log.lead(4)
+    log.append(*(noop() for _ in range(20)))  # as far as the log that was followed, and on, in another epoch
+    rig.snapshot(log)
     return reconciling(rig)
 
 

@@ -26,12 +26,14 @@ from logdir.errors import (
 )
 from logdir.formats.own import layout_file, own_json
 from logdir.formats.own.layout_file import LayoutFile, LayoutState
+from logdir.refusal_slug import Why
 from logdir.service import stage
 from logdir.service.batch.unlocked import unlocked
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.request import BrokerRequest
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl, ctl_json, held, is_locked, tree, two_disks
+from tests.whole_refusal import require_whole
 from tools.cli.arguments import Exit
 
 
@@ -55,15 +57,23 @@ def test_a45_a_server_properties_that_is_edited_stops_the_next_batch(disks: tupl
     with opened(request(properties=properties), changes=True) as broker:
         with broker.batch():
             pass
-        for edited in (
-            whole.replace(f",{disks[1]}", ""),
-            whole.replace("node.id=1", "node.id=2"),
-            whole + f"metadata.log.dir={disks[1]}\n",
-            "log.dirs=\n",
+        for edited, found in (
+            (whole.replace(f",{disks[1]}", ""), f"log.dirs={disks[0]}"),
+            (whole.replace("node.id=1", "node.id=2"), "node.id=2"),
+            (whole + f"metadata.log.dir={disks[1]}\n", f"metadata.log.dir={disks[1]}"),
+            ("log.dirs=\n", "no path"),
         ):
             properties.write_text(edited)
-            with pytest.raises(RefusedError, match=r"^configuration-changed: "), broker.batch():
+            with pytest.raises(RefusedError) as raised, broker.batch():
                 pytest.fail("a batch on an old list of log dirs")
+            require_whole(
+                raised.value,
+                Why.CONFIGURATION_CHANGED,
+                path=str(properties),
+                expected="log.dirs, node.id and metadata.log.dir as when the command began",
+                found=found,
+                fix="nothing more was changed; check the file, then repeat the command",
+            )
         properties.write_text(whole.replace("rack=a", "rack=b"))
         with broker.batch():
             pass

@@ -95,7 +95,7 @@ def test_a17_what_its_broker_removes_meanwhile_is_a_part_and_can_be_exported(
     assert "staged export" in item["detail"] or "export copies it" in item["detail"]
     _, listed = ctl_json("staged", "ls", *named)
     (line,) = listed["items"]
-    assert (line["state"], "staged export copies it" in line["detail"]) == ("incoming", True)
+    assert (line["state"], "staged export copies what was captured" in line["detail"]) == ("incoming", True)
     assert ctl("staged", "restore", "pay", *named, "--even-if-unknown", "--apply").status != Exit.DONE
     (tmp_path / "out").mkdir()
     assert ctl("staged", "export", "pay", *named, "-o", tmp_path / "out", "--apply").status == Exit.DONE

@@ -7,6 +7,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,13 @@ _VARIABLES = {
 }
 
 
-def texts_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield every text of a source with its line; of a formatted one its fixed parts, ``X`` between them."""
+@cache
+def texts_of(path: Path) -> tuple[tuple[int, str], ...]:
+    """Return every text of a source with its line; of a formatted one its fixed parts, ``X`` between them."""
+    return tuple(_texts_of(path))
+
+
+def _texts_of(path: Path) -> Iterator[tuple[int, str]]:
     module = ast.parse(path.read_text("utf-8"))
     inner = {id(part) for node in ast.walk(module) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(module):
@@ -123,6 +129,7 @@ STOCK_OPTIONS = {
     "kafka-get-offsets": {"--bootstrap-server", "--time", "--topic"},
     "kafka-topics": {"--command-config", "--config", "--create", "--describe", "--replica-assignment"},
     "java": {"--add-modules", "--list-modules"},
+    "curl": {"--unix-socket"},
     "of other programs in docs/": {"--quiet", "--reference", "--replay", "--mended"},
 }
 """Options of programs that are not ours, of those that a text names; every other option is one of ``logdirctl``."""
@@ -138,10 +145,14 @@ def options_of(at: argparse.ArgumentParser) -> set[str]:
     return set(at._option_string_actions).union(*(options_of(below) for below in (_below(at) or {}).values()))
 
 
+@cache
+def _own_options() -> set[str]:
+    return options_of(parser()) | options_of(logdird_parser())
+
+
 def unknown_in(text: str) -> set[str]:
     """Return what a text names that does not exist: options, commands of stock tools, and of a daemon to come."""
-    known = options_of(parser()) | options_of(logdird_parser())
-    options = set(_OPTION.findall(text)) - known - set().union(*STOCK_OPTIONS.values())
+    options = set(_OPTION.findall(text)) - _own_options() - set().union(*STOCK_OPTIONS.values())
     stock = {f"{tool} {word}" for tool, word in _STOCK.findall(text) if word not in STOCK_COMMANDS[tool]}
     return options | stock | set(_DAEMON.findall(text))
 

@@ -36,6 +36,7 @@ def run(*argv: object) -> tuple[int, str, str]:
     return status, out.getvalue(), err.getvalue()
 
 
+@pytest.mark.slow
 def test_topic_glob_without_a_match_is_one_line_of_warning_and_exit_0(spark: SparkSession, tmp_path: Path) -> None:
     two = "{min.insync.replicas: 2}"
     file = fleet_file(tmp_path, f"{{'or*': {two}, 'audit-*': {two}, \"odd\\nglob\": {two}}}")

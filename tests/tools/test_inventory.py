@@ -21,6 +21,7 @@ import pytest
 
 from logdir.errors import RefusedError
 from logdir.formats.own.inventory import Inventory, parse
+from logdir.refusal_slug import Why
 from logdir.service.inventory import InventoryRequest, InventoryResult, require_place, take
 from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
@@ -31,6 +32,7 @@ from logdir.worker.remote import RemotePort
 from logdir.worker.start import start
 from tests.builders import CLUSTER, TOPIC_ID, log_dir, partition
 from tests.tools.ctl import tree
+from tests.whole_refusal import require_whole
 from tools.cli.arguments import Exit
 from tools.logdirctl.main import main
 
@@ -271,8 +273,15 @@ def test_log_dir_that_does_not_answer_is_written_down(
     output = tmp_path / "out" if is_in_files else None
     found = _taken(disks, Stopping(2, 0, output=output), output)
     assert not found.is_sound
-    ((slug, path, _, _, _),) = found.problems
-    assert (slug, path) == ("log-dir-suspect", str(disks[0]))
+    (problem,) = found.problems
+    require_whole(
+        problem,
+        Why.LOG_DIR_SUSPECT,
+        path=str(disks[0]),
+        expected="an answer within 0.7 s",
+        found="none (while write_inventory was called)",
+        fix="SUSPECT: check the kernel log; a broker cannot start on this disk until it answers",
+    )
     texts = []
     for one in found.disks:
         texts.append(Path(str(one.file)).read_bytes() if one.content is None else one.content)

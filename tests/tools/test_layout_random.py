@@ -9,6 +9,8 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from logdir.names import DirForm, parse_partition_dir
 from tests.proof.claims import LAYOUT_KILLS, STALE_STEPS
 from tests.proof.plugin import Recorder
@@ -31,6 +33,7 @@ def without_step(broker: Planned) -> set[str]:
     return {path for path in live if not path.endswith("/__cluster_metadata-0")}
 
 
+@pytest.mark.slow
 def test_after_random_changes_stale_steps_are_refused_by_name_and_the_rest_applied(
     tmp_path: Path, record_proof: Recorder
 ) -> None:
@@ -56,6 +59,7 @@ def test_after_random_changes_stale_steps_are_refused_by_name_and_the_rest_appli
     record_proof(STALE_STEPS, {"changes": done})
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_or_back_to_the_same_end(tmp_path: Path, record_proof: Recorder) -> None:
     broker = big(tmp_path)
     before = tree(*broker.log_dirs)

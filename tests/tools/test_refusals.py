@@ -1,5 +1,7 @@
 """Every kind of refusal, as a command prints it: slug, path, expected, found and fix, in JSON and in text.
 
+No text for people carries a slug in any of these answers.
+
 What is printed in each situation of ``refusals`` stands in ``refusals.json``; ``python -m tests.tools.test_refusals``
 writes it again, to be read before it is committed.
 """
@@ -10,6 +12,7 @@ import ast
 import json
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ import pytest
 
 from logdir.errors import Problem
 from logdir.refusal_slug import Why
+from logdir.service.explain import read_page
 from tests.tools.ctl import ctl, ctl_json
 from tests.tools.refusals import SITUATIONS
 from tools.cli.arguments import Exit
@@ -24,20 +28,24 @@ from tools.cli.arguments import Exit
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "refusals.json"
 SHOWN: dict[str, dict[str, str]] = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+SLUGS = frozenset(entry.slug for entry in read_page(ROOT / "docs" / "errors.md"))
+FREE_TEXT = frozenset(("detail", "expected", "fix", "found", "impact", "text", "warnings"))
+"""Keys of answers whose texts are for people: a program takes the slug of a problem instead."""
 ELSEWHERE: dict[Why, tuple[str, str]] = {
     Why.NOT_FOUND: ("tests/logdir/decide/test_restore.py", "test_what_is_held_or_not_there_or_being_purged_is_refused"),
-    Why.NOT_LIVE: ("tests/logdir/decide/test_stage.py", "test_refused"),
-    Why.REPLICA_UNREADABLE: ("tests/logdir/decide/test_stage.py", "test_refused"),
+    Why.NOT_LIVE: (
+        "tests/logdir/decide/test_stage.py",
+        "test_what_is_not_live_is_refused_with_the_command_that_takes_it",
+    ),
+    Why.REPLICA_UNREADABLE: (
+        "tests/logdir/decide/test_stage.py",
+        "test_a_replica_that_cannot_be_read_is_refused_with_whose_rights_are_needed",
+    ),
     Why.LOG_AHEAD: (
         "tests/reconcile/test_attacks_requests.py",
         "test_a04_a_log_beyond_the_other_replicas_is_a_conflict",
     ),
-    Why.NOT_STAGED: ("tests/logdir/disk/test_export.py", "test_no_copy_on_its_way_in_is_exported"),
     Why.METADATA_TOO_OLD: ("tests/tools/test_strays.py", "test_a29_an_old_word_beside_a_running_broker_proves_nothing"),
-    Why.METADATA_DIVERGED: (
-        "tests/logdir/cluster/test_metadata_log.py",
-        "test_of_another_log_nothing_is_taken_for_removed",
-    ),
     Why.METADATA_LOG_CHANGED: ("tests/tools/test_staged_adopt.py", "test_the_metadata_log_written_meanwhile_stops_it"),
     Why.CONFIGURATION_CHANGED: (
         "tests/tools/test_broker.py",
@@ -45,15 +53,21 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
     ),
     Why.LOW_SPACE: (
         "tests/logdir/decide/test_capture.py",
-        "test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free",
+        "test_a17_a_disk_with_too_little_free_is_refused_in_figures",
     ),
     Why.LOG_DIR_SUSPECT: ("tests/tools/test_inventory.py", "test_log_dir_that_does_not_answer_is_written_down"),
     Why.LOG_DIRS_INCOMPLETE: (
         "tests/logdir/service/test_layout.py",
         "test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs",
     ),
-    Why.DUPLICATE_LOG_DIR: ("tests/logdir/service/test_kafka_locks.py", "test_two_paths_to_one_log_dir_are_refused"),
-    Why.NO_PERMISSION: ("tests/tools/test_no_permission.py", "test_no_missing_right_is_called_a_dead_disk"),
+    Why.DUPLICATE_LOG_DIR: (
+        "tests/logdir/service/test_kafka_locks.py",
+        "test_two_paths_to_one_log_dir_are_refused_by_name_where_both_locks_are_granted",
+    ),
+    Why.NO_PERMISSION: (
+        "tests/logdir/disk/test_refusal_slug.py",
+        "test_a_probe_that_may_not_be_renamed_says_as_whom_to_run",
+    ),
     Why.UNSUPPORTED_FILE_SYSTEM: (
         "tests/logdir/disk/test_work_root.py",
         "test_a07_other_file_systems_are_read_only_to_us",
@@ -64,7 +78,7 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
     ),
     Why.WORK_ROOT_FAILED: (
         "tests/logdir/disk/test_work_root_crash.py",
-        "test_what_keeps_a_root_from_being_finished_is_told_in_the_words_of_the_kernel",
+        "test_a_root_that_may_not_be_finished_is_refused_with_whom_to_run_as",
     ),
     Why.READ_BACK_DIFFERS: ("tests/logdir/disk/test_small_file.py", "test_what_does_not_read_back_never_gets_the_name"),
     Why.RECORD_EXISTS: (
@@ -82,7 +96,7 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
     ),
     Why.HANDED_OVER: (
         "tests/logdir/daemon/test_handover.py",
-        "test_a_daemon_that_hands_over_does_nothing_that_needs_locks_until_the_broker_runs",
+        "test_what_needs_a_lock_is_refused_with_how_long_it_waits",
     ),
     Why.OWNERS_DIFFER: (
         "tests/logdir/service/test_owner.py",
@@ -90,11 +104,11 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
     ),
     Why.LINK_NOT_PERMITTED: (
         "tests/logdir/disk/test_refusal_slug.py",
-        "test_a_file_of_the_broker_that_cannot_be_linked_is_refused_by_name",
+        "test_a_file_that_may_not_be_linked_is_refused_with_whom_to_run_as",
     ),
     Why.LEASE_NOT_PERMITTED: (
         "tests/logdir/disk/test_refusal_slug.py",
-        "test_a_file_of_the_broker_that_cannot_be_leased_is_refused_by_name",
+        "test_a_file_that_may_not_be_leased_is_refused_with_whom_to_run_as",
     ),
     Why.NO_FREE_NAME: ("tests/logdir/disk/test_refusal_slug.py", "test_a_name_is_refused_once_thousands_are_taken"),
 }
@@ -110,10 +124,23 @@ def refused(folder: Path, why: Why) -> tuple[Exit, str, dict[str, Any]]:
     words = [*SITUATIONS[why](two), "--json"]
     value = json.loads(ctl(*words).out)
     assert value["exit"] == said.status
+    assert codes_in(value) == []
     items = [one["problem"] for one in value["result"].get("items", ()) if one.get("problem")]
     found = [one for one in (*value["problems"], *items) if one["slug"] == why.value]
     assert found, (said.err, value)
     return Exit(said.status), said.err.replace(str(one), "DIR"), normal(found[0], two)
+
+
+def codes_in(value: object, key: str = "") -> list[tuple[str, str]]:
+    """Return what carries a slug where an answer is for people: the key, and its text that is or begins with one."""
+    match value:
+        case dict():
+            return [one for key, below in value.items() for one in codes_in(below, key)]
+        case list():
+            return [one for below in value for one in codes_in(below, key)]  # As "warnings", a list of texts.
+        case str() if key in FREE_TEXT and re.split(r"[^a-z-]", value, maxsplit=1)[0] in SLUGS:
+            return [(key, value)]
+    return []
 
 
 def normal(problem: dict[str, str], folder: Path) -> dict[str, str]:
@@ -139,14 +166,65 @@ def test_every_kind_of_refusal_is_shown() -> None:
     assert SHOWN.keys() == {why.value for why in SITUATIONS}
 
 
+@pytest.mark.parametrize(
+    ("answer", "is_found"),
+    [
+        ({"items": [{"detail": "no-evidence"}]}, True),
+        ({"problems": [{"slug": "no-evidence", "found": "no-evidence: no metadata that may be used"}]}, True),
+        ({"warnings": ["no-evidence"]}, True),
+        ({"items": [{"detail": "no evidence", "path": "incoming/x_0", "problem": {"slug": "no-evidence"}}]}, False),
+    ],
+    ids=["detail", "found", "warnings", "slug and path"],
+)
+def test_a_code_in_a_text_for_people_is_seen(answer: dict[str, Any], is_found: bool) -> None:
+    assert bool(codes_in(answer)) is is_found
+
+
 @pytest.mark.parametrize("why", ELSEWHERE, ids=lambda why: str(why.value))
-def test_the_test_of_a_kind_that_no_command_meets_names_its_slug(why: Why) -> None:
+def test_the_test_of_a_kind_that_no_command_meets_compares_the_whole_of_it(why: Why) -> None:
     path, name = ELSEWHERE[why]
-    source = (ROOT / path).read_text()
+    assert why.name in compared((ROOT / path).read_text(), name)
+
+
+def compared(source: str, name: str) -> set[str]:
+    """Return the members of ``Why`` that a test of a file gives to ``require_whole``, each with all four texts.
+
+    A call in a branch does not count: it may never be reached.
+    """
     (test,) = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef) and node.name == name)
-    first = min([test.lineno, *(one.lineno for one in test.decorator_list)])
-    body = "\n".join(source.splitlines()[first - 1 : test.end_lineno])
-    assert why.value in body or f"Why.{why.name}" in body
+    return {
+        why.attr
+        for call in always_called(test)
+        if isinstance(call.func, ast.Name) and call.func.id == "require_whole"
+        for why in call.args[1:]
+        if isinstance(why, ast.Attribute) and ast.unparse(why.value) == "Why"
+        if {one.arg for one in call.keywords} == {"path", "expected", "found", "fix"}
+    }
+
+
+def always_called(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in a test that stand in no branch, no handler of an error and no function inside it."""
+    for below in ast.iter_child_nodes(node):
+        if not isinstance(below, ast.If | ast.IfExp | ast.BoolOp | ast.ExceptHandler | ast.FunctionDef | ast.Lambda):
+            if isinstance(below, ast.Call):
+                yield below
+            yield from always_called(below)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_compared"),
+    [
+        ('require_whole(error, Why.NOT_FOUND, path="/d1", expected="a", found="b", fix="c")', True),
+        ("assert error.slug == Why.NOT_FOUND.value", False),
+        ('assert "not-found" in said.err  # require_whole(error, Why.NOT_FOUND, path="/d1", fix="c")', False),
+        ('require_whole(error, Why.NOT_LIVE, path="/d1", expected="a", found="b", fix="c")', False),
+        ('require_whole(error, Why.NOT_FOUND, path="/d1", expected="a", found="b")', False),
+        ('if error: require_whole(error, Why.NOT_FOUND, path="/d1", expected="a", found="b", fix="c")', False),
+    ],
+)
+def test_a_slug_alone_is_no_comparison_of_the_whole(body: str, is_compared: bool) -> None:
+    source = f"class TestA:\n    def test_it(self) -> None:\n        {body}\n"
+    assert ("NOT_FOUND" in compared(source, "test_it")) is is_compared
 
 
 @pytest.mark.parametrize("slug", SHOWN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,18 +14,23 @@ import pytest
 
 from logdir import clock
 from logdir.decide.staged.deadline import DEFAULT_DELAY_MS
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import staging
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import ReadOnlyDiskError
 from logdir.evidence import Proof, Removed
 from logdir.formats.own import heartbeat_file, own_json, replica_marker
+from logdir.formats.own.replica_marker import Intent
 from logdir.reasons import Reason
 from tests import trees
 from tests.builders import TOPIC_ID, partition
 from tests.tools.cluster_log import elsewhere
 from tests.tools.ctl import ctl, ctl_json, ctl_without_rights, held, tree, two_disks
+from tests.tools.test_narrow import Terminal
 from tools.cli.arguments import Exit
+from tools.logdirctl.main import main
 
+HOURS_26_MS = 26 * 60 * 60 * 1000
 LS_KEYS = [
     "assigned", "delay_ms", "detail", "evidence", "log_bytes", "log_dir", "log_end", "partition", "path", "problem",
     "reason", "removal", "restore",
@@ -135,9 +141,44 @@ def test_the_listing_says_what_why_until_when_and_what_next(named: Named, tmp_pa
     said = ctl("staged", "ls", "pay-2", *named)
     lines = said.out.splitlines()
     assert lines[0].split()[:4] == ["topic", "p", "id", "bytes"]
-    assert lines[1].split()[:8] == ["pay", "2", TOPIC_ID, "122", "B", "operator", "removed", "(operator)"]
+    assert lines[1].split()[:5] == ["pay", "2", TOPIC_ID, "122", "B"]
+    assert lines[1].split()[6:10] == ["s", "operator", "removed", "(operator)"]
     assert "Z  " in lines[1]
     assert lines[2:] == [f"next: logdirctl inventory {' '.join(named)}"]  # a restore of what is not known is refused
+
+
+def test_the_listing_says_how_long_ago_and_when_that_is_not_known(
+    named: Named, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ctl("stage", "pay-1", "--even-if-unknown", "--even-over-limit", *named, "--apply").status == Exit.DONE
+
+    def cell(away_ms: int, **changed: Any) -> str:
+        now = read_instant()
+        now = now._replace(boottime_ms=now.boottime_ms + away_ms, wall_ms=now.wall_ms + away_ms, **changed)
+        monkeypatch.setattr("logdir.service.staged_listing.read_instant", lambda: now)
+        headings, row, *_ = ctl("staged", "ls", *named).out.splitlines()
+        end = headings.index("age") + len("age")
+        return re.split("  +", row[:end])[-1]
+
+    assert cell(HOURS_26_MS) == "26 h"
+    assert cell(HOURS_26_MS, boot_id="another", is_synchronised=False).startswith("at least ")
+    assert cell(-HOURS_26_MS) == "?"
+    (file,) = tmp_path.glob("*.logdird/deleting/*/replica.json")
+    kept = file.read_bytes()
+    marker = replica_marker.parse(kept, str(file))
+    # The clocks in the marker of a copied directory may be those of another host.
+    file.write_bytes(replica_marker.render(replace(marker, birth_inode=marker.birth_inode + 1)))
+    assert cell(HOURS_26_MS) == "?"
+    file.write_bytes(kept)
+    assert cell(-HOURS_26_MS) == "?"
+    monkeypatch.setenv("COLUMNS", "80")
+    out, err = Terminal(), Terminal()
+    assert main(["staged", "ls", *map(str, named)], out, err) == Exit.DONE
+    (line,) = (line for line in out.getvalue().splitlines() if line.startswith("age "))
+    assert line.split() == ["age", "?"]
+    heartbeat = Path(f"{str(named[1]).split(',')[1]}.logdird/heartbeat.json")
+    heartbeat.unlink()
+    assert cell(HOURS_26_MS) == "?"
 
 
 def test_without_apply_nothing_changes(named: Named, tmp_path: Path) -> None:
@@ -367,6 +408,28 @@ def test_export_copies_and_leaves_what_is_staged(named: Named, tmp_path: Path) -
     inside = ctl("staged", "export", "pay-0", *named, "-o", tmp_path / "d2", "--apply")
     assert inside.status == Exit.REFUSED  # as its plan
     assert not (tmp_path / "d2" / "pay-0").exists()
+
+
+def test_what_is_no_staged_replica_is_refused_by_the_plan_of_an_export_as_by_its_apply(
+    named: Named, tmp_path: Path
+) -> None:
+    ctl("stage", "pay", *elsewhere(tmp_path), *named, "--apply")
+    file = tmp_path / "d1.logdird" / "deleting" / f"{TOPIC_ID}_0" / "replica.json"
+    marker = replica_marker.parse(file.read_bytes())
+    file.write_bytes(replica_marker.render(replace(marker, intent=Intent.INCOMING, delay_ms=None)))
+    out = tmp_path / "out"
+    out.mkdir()
+    argv = ("staged", "export", "pay", *named, "-o", out)
+    status, planned = ctl_json(*argv)
+    assert status == Exit.PROBLEMS
+    by_state = {item["path"].rpartition("_")[2]: item["state"] for item in planned["items"]}
+    assert by_state == {"0": "refused", "1": "planned", "2": "planned"}
+    (refused,) = (item["problem"] for item in planned["items"] if item["state"] == "refused")
+    assert refused["slug"] == "not-staged"
+    status, done = ctl_json(*argv, "--apply")
+    assert status == Exit.PROBLEMS
+    assert [item["problem"] for item in done["items"] if item["state"] == "refused"] == [refused]
+    assert sorted(os.listdir(out)) == ["pay-1", "pay-2"]
 
 
 SICK = (

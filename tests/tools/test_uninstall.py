@@ -113,7 +113,11 @@ def test_no_work_root_goes_after_one_that_could_not(tmp_path: Path, monkeypatch:
 
     def sticky(disk: HostDisk, log_dir: str) -> tuple[WorkRootKind, ...]:
         raise RefusedError(
-            log_dir, why=Why.NO_PERMISSION, expected="the right to take it away", found="Operation not permitted"
+            log_dir,
+            why=Why.NO_PERMISSION,
+            expected="the right to take it away",
+            found="Operation not permitted",
+            fix="run as the owner of the log dirs",
         )
 
     monkeypatch.setattr("logdir.service.uninstall.remove_root", sticky)

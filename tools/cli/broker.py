@@ -51,7 +51,7 @@ def selector(if_absent: str = "", field: str = "selector", **more: Any) -> Optio
 
 _NAMED = OneOf("the broker")
 BROKER = (
-    Option("--server-properties", "the broker's configuration; log.dirs is read there", "FILE", one_of=_NAMED),
+    Option("--server-properties", "the broker's configuration, from which log.dirs is read", "FILE", one_of=_NAMED),
     Option("--log-dirs", "the log dirs themselves, separated by commas", "A,B", one_of=_NAMED),
     Option("--config", "the configuration of logdird, as /etc/logdird/NAME.yaml", "FILE", one_of=_NAMED),
     disk_timeout("it is SUSPECT and the others go on without it"),
@@ -66,7 +66,9 @@ CHANGED = (
     *BROKER,
     SKIPPED,
     Option("--even-if-stale-disk", _STALE, "DIR", is_repeated=True),
-    Flag("--apply", "do it; without --apply the plan is only printed. Root becomes the owner of the log dirs first"),
+    Flag(
+        "--apply", "do it; without it the plan is only printed. Run as root, it becomes the owner of the log dirs first"
+    ),
     JSON,
 )
 """The options of every command that changes the log dirs of a broker."""

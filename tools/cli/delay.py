@@ -28,11 +28,28 @@ def time_option(names: str, text: str, default: Duration, **filling: Any) -> Opt
     return Option(names, text, "TIME", type=duration.parse, default=default, **filling)
 
 
-def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
-    """Return the delay after which what is staged may be purged.
+def configured_delays(arguments: argparse.Namespace) -> DelayPolicy:
+    """Return the delay that was typed, else those of the configuration that ``--config`` names, else the default.
 
     Raises:
-        ConfigError: the delay is negative, may be meant in seconds, or is typed together with ``--hold``.
+        ConfigError: the configuration does not fit.
+    """
+    if arguments.delay is not _DEFAULT or arguments.config is None:
+        return DelayPolicy(default_ms=arguments.delay.ms)
+    from logdir.daemon.config import read_config
+
+    return read_config(arguments.config).delays
+
+
+def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
+    """Return the delay after which what an operator stages may be purged.
+
+    A delay of 0 in the configuration keeps deletions from being captured; what is staged by hand is to be kept, by the
+    default delay then.
+
+    Raises:
+        ConfigError: the delay is negative, may be meant in seconds, or is typed together with ``--hold``; or the
+            configuration does not fit.
     """
     problem = check_typed_delay(arguments.delay, _FLAG)
     if getattr(arguments, "hold", False) and arguments.delay is not _DEFAULT:
@@ -40,12 +57,17 @@ def delays_of(arguments: argparse.Namespace) -> DelayPolicy:
         problem = Problem("config-error", _FLAG, f"{_FLAG} or {_HOLD}", "both", fix)
     if problem is not None:
         raise ConfigError((problem,))
-    return DelayPolicy(default_ms=arguments.delay.ms)
+    found = configured_delays(arguments)
+    if arguments.delay is not _DEFAULT:
+        return found
+    patterns = tuple((glob, delay or DEFAULT_DELAY_MS) for glob, delay in found.patterns)
+    return DelayPolicy(default_ms=found.default_ms or DEFAULT_DELAY_MS, patterns=patterns)
 
 
 DELAY = time_option(
     f"{_FLAG} --delay-ms",
-    f"purge no earlier than that: as 4h, 30m, or plain milliseconds (default {duration.render(_DEFAULT.ms)})",
+    "purge no earlier than that: as 4h, 30m, or plain milliseconds "
+    f"(by default that of --config, else {duration.render(_DEFAULT.ms)})",
     _DEFAULT,
     field="delays",
     value=delays_of,

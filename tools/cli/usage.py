@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
             if match is not None:
                 words = {"path": self.prog, **match.groupdict()}
                 self._refuse(words["path"], expected.format(**words), found.format(**words))
-        self._refuse(self.prog, "arguments as its help lists them", message)
+        self._refuse(self.prog, "arguments that --help lists", message)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments, and refuse those that this parser does not know; return as ``ArgumentParser`` does.
@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _suggested(typed: str, options: Sequence[str]) -> str:
-    # An override is proposed to nobody who did not begin to type one.
+    # An override is proposed only where one was begun to be typed.
     is_meant = typed.startswith(_OVERRIDE)
     return did_you_mean(typed, [name for name in options if is_meant or not name.startswith(_OVERRIDE)])
 

@@ -70,7 +70,7 @@ COMMAND = Command(
     title="describe",
     run=act,
     description="Show the partitions of one broker as they lie on its disks, and what the cluster says of them. "
-    "An id wins over a name. Reads only, beside a running broker too.",
+    "A word that is a topic id and a topic name means the id. Reads only, beside a running broker too.",
     ends="0 done, 1 a disk could not be read, or a replica is missing or cannot be used, 2 usage or "
     "configuration, 4 the source is of another broker or cluster",
     options=(

@@ -45,7 +45,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
 
 
 def _ran(arguments: argparse.Namespace, streams: Streams, request: HandoverRequest) -> Ran:
-    """Hand over, by the daemon if one runs; one that starts, ends or opens its log dirs again is waited for."""
+    """Hand over. If a daemon runs, it does so; if it is starting, ending or opening its log dirs, it is waited for."""
     until_ms = clock.monotonic_ms() + _AWAITED_MS
     while True:
         try:

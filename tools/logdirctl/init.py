@@ -67,7 +67,7 @@ _COLUMNS: tuple[Column[WorkRootItem], ...] = (
 )
 _WORK_ROOT = Option(
     "--work-root",
-    "where the work root lies; auto: inside a log dir no stock broker reads, else beside, else in-place",
+    "where the work root lies; auto: inside a log dir that no stock broker reads, beside any other, or else in-place",
     choices=["auto", *(kind.value for kind in WorkRootKind)],
     default="auto",
 )

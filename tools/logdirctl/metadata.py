@@ -39,7 +39,7 @@ def _release(text: str) -> str:
 
 
 def _place_of(arguments: argparse.Namespace) -> MetadataRequest | None:
-    """Return where the metadata lies; ``None`` if no option names it."""
+    """Return a request for the metadata that an option names; ``None`` if none does."""
     named = {name: value for name in _PLACES if (value := getattr(arguments, name, None)) is not None}
     return MetadataRequest(**named, disk_timeout_ms=timeout_ms(arguments)) if named else None
 
@@ -80,7 +80,7 @@ def act_shell(arguments: argparse.Namespace, streams: Streams) -> int:
             say(streams, how_far(found.log))
         tell(arguments.title, problems, streams)
         is_well = talk(found, source, streams.out, streams.err)
-        # Whoever types sees what failed; a script is told by the status.
+        # A person sees the message; a script reads the exit status.
         return Exit.PROBLEMS if problems or not (is_well or is_typed) else Exit.DONE
 
 

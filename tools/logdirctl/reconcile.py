@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS, SETTING
-from logdir.decide.staged.deadline import DelayPolicy, check_typed_delay
+from logdir.decide.staged.deadline import check_typed_delay
 from logdir.errors import ConfigError
 from logdir.formats.duration import Duration
 from logdir.service.batch.reconcile_case import ReconcileRequest
@@ -23,7 +23,7 @@ from tools.cli.arguments import Exit, Streams, answer
 from tools.cli.broker import CHANGED, argv_of, has_override, next_argv, said_of_override
 from tools.cli.change import ran_of
 from tools.cli.command import Command
-from tools.cli.delay import DELAY, time_option
+from tools.cli.delay import DELAY, configured_delays, time_option
 from tools.cli.option import Flag, Option, typed
 from tools.cli.protection import protected_of, protection
 from tools.cli.source import source, source_argv, source_of
@@ -33,10 +33,10 @@ def policy_of(arguments: argparse.Namespace) -> Policy:
     """Return the policy that the arguments ask for.
 
     Raises:
-        ConfigError: a number is out of range; all such problems at once.
+        ConfigError: a number is out of range; all such problems at once. Or the configuration does not fit.
     """
     policy = Policy(
-        delays=DelayPolicy(default_ms=arguments.delay.ms),
+        delays=configured_delays(arguments),
         protected=protected_of(arguments),
         percent=arguments.max_staged_percent,
         max_age_ms=arguments.max_age.ms,
@@ -84,7 +84,7 @@ _MAX_AGE = time_option(
 )
 _OLDER = "follow the source although it is older than the last applied metadata, or none is recorded"
 _OVERRIDES = (
-    Flag("--even-over-limit", "yes to what the staging limit held back"),
+    Flag("--even-over-limit", "also stage what exceeds the staging limit"),
     Flag("--even-if-older-metadata", _OLDER),
 )
 COMMAND = Command(

@@ -98,7 +98,7 @@ _PURGE = (
     Flag("--even-if-last", "also what was staged as the only in-sync replica, or as not known"),
     Flag("--even-if-early", "also what an operator staged, before its deadline"),
     _GONE,
-    Flag("--include-held", "with --even-if-early: also what has no deadline", "includes_held"),
+    Flag("--include-held", "with --even-if-early: also held replicas, which have no deadline", "includes_held"),
     Option("--bytes-per-second", _RATE, "N", type=int, default=BYTES_PER_SECOND, field="bytes_per_second"),
 )
 

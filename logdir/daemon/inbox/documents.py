@@ -1,6 +1,6 @@
 """When the daemon follows the request documents of its inbox: in order of name, and only on a stopped broker.
 
-A document that needs Kafka's locks waits for the broker's stop, and is then followed only if the configuration says
+A document that needs Kafka's locks waits for the broker's stop, and is then followed only if the configuration has
 ``auto.while.stopped: true`` (law 4). One that was interrupted is followed again: its controller epoch and sequence in
 ``controller.json`` make sure that nothing is done twice.
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
 from logdir import clock
-from logdir.daemon.faults import problem_of
+from logdir.daemon.faults import fault_of, problem_of
 from logdir.daemon.inbox.folder import Inbox, is_of
 from logdir.daemon.session import Session
 from logdir.decide.image.position import highest
@@ -78,7 +78,7 @@ class Documents:
         """Why documents are not followed now."""
         self._last: ControllerFile | None = None
         self.is_last_read = False
-        """Whether the record of the requests that were followed is as on disk; what writes it says that it is not."""
+        """Whether ``_last`` is as on disk; whatever writes the record of followed requests clears it."""
         self._again_ms = 0
         """When documents are looked at again, after one could not be followed."""
 
@@ -113,7 +113,7 @@ class Documents:
             try:
                 self._last = highest(read_records(self._work.session.broker.open_dirs))
             except LogDirError:
-                return ()  # The state of its disk says so.
+                return ()  # The state of its disk shows it.
             self.is_last_read = True
         last = self._last
         if last is None or last.requests is None or not last.is_full_wanted:
@@ -212,8 +212,7 @@ class Documents:
             raise
         except Exception as error:  # A document must not end the daemon at every start.
             LOG.exception("request.fault document=%s", shown(name))
-            words = shown(f"{type(error).__name__}: {error}")
-            self._refuse(name, (Problem("internal-error", name, "an answer", words, "report this line"),))
+            self._refuse(name, (fault_of(name, error),))
         else:
             self._settle(name, ran)
 

@@ -7,7 +7,7 @@
 
 No name is followed out of the inbox: each is opened by the directory it lies in, and a link is refused.
 
-Not here: what a document says (``cluster.request_document``), when it is followed (``documents``).
+Not here: what a document holds (``cluster.request_document``), when it is followed (``documents``).
 
 Spec: design §4 "A request document"; law 10.
 """
@@ -86,10 +86,16 @@ class Inbox:
         found = os.stat(name, dir_fd=place, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
-            raise RefusedError(path, why=Why.WRONG_FILE_TYPE, expected="a regular file", found=kind)
+            fix = "put the document itself into the inbox, as a regular file"
+            raise RefusedError(path, why=Why.WRONG_FILE_TYPE, expected="a regular file", found=kind, fix=fix)
         if found.st_size > request_document.MAX_BYTES:
-            expected = f"a request document of at most {request_document.MAX_BYTES} bytes"
-            raise RefusedError(path, why=Why.FILE_TOO_LARGE, expected=expected, found=f"{found.st_size} bytes")
+            raise RefusedError(
+                path,
+                why=Why.FILE_TOO_LARGE,
+                expected=f"a request document of at most {request_document.MAX_BYTES} bytes",
+                found=f"{found.st_size} bytes",
+                fix="make it smaller, or follow the metadata log: logdirctl reconcile --from metadata:PATH",
+            )
         seen = found.st_ino, found.st_size, found.st_mtime_ns
         if found.st_size > _EARLY_BYTES or self._parsed.get(name) == seen:
             return

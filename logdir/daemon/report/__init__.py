@@ -1,1 +1,1 @@
-"""What the daemon tells: its status, its log and history, failed disks, messages to systemd."""
+"""What the daemon reports: its status, its log and history, failed disks, messages to systemd."""

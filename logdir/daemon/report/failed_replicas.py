@@ -75,7 +75,7 @@ class FailedDisks:
             del self._failed[name]
         return failed, back
 
-    def tell(
+    def report(
         self,
         states: Mapping[str, LogDirState],
         facts: Sequence[LogDirFacts],

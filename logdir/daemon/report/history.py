@@ -2,7 +2,7 @@
 
 A thread of its own writes the lines, and when the daemon last looked for deletions (``looks``). If the disk of the
 state directory is slow the lines wait in memory; the oldest that wait are dropped once there are too many, and lines
-that cannot be written are dropped, too. The next line that is written comes after one that says how many were dropped.
+that cannot be written are dropped, too. The next line that is written comes after one with the number of those dropped.
 Nothing is decided by this file (design §2 law 2).
 
 Spec: design §2 law 2; issue "The daemon", Socket.
@@ -65,7 +65,7 @@ class History:
         self.dropped = 0
         """How many lines were dropped."""
         self._dropped_before = 0
-        """How many of these the file tells of."""
+        """How many of these are written in the file."""
 
     def add(self, event: str, **values: object) -> None:
         """Append one event with its values, which have a JSON form; returns at once."""

@@ -13,7 +13,7 @@ LOG: Final = logging.getLogger("logdir.daemon")
 
 
 class LossReporter:
-    """A reporter of a purge that nobody asked for: losses are logged; captures come between its steps."""
+    """A reporter of a purge that the daemon does by itself: losses are logged; captures come between its steps."""
 
     def __init__(self, between: Callable[[], None] | None) -> None:
         """Begin; ``between``: called between two steps; ``None``: nothing is."""

@@ -98,7 +98,7 @@ class StatusResult:
     missed: int
     """Directories that the broker removed before they were captured, since the daemon started."""
     gaps: int
-    """How often nobody looked for deletions for too long, since the daemon started and before it did."""
+    """How often no process looked for deletions for too long, since the daemon started and before it did."""
     purged: int
     failed_replicas: FailedReplicas | None = None
     """The replicas on failed disks; ``None``: no disk has failed."""

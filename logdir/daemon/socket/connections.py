@@ -1,7 +1,7 @@
 """The connections of the control socket: a thread for each, a limited number of them, and a deadline for each request.
 
 Where all places are taken, the client that has been sending its request for the longest time loses its place: clients
-that send a byte a minute hold up nobody.
+that send a byte a minute hold up no other client.
 
 Not here: what is answered (``server``).
 

@@ -15,13 +15,13 @@ Spec: design §5, §6; docs/json.md; attacks of the issue "The daemon".
 from __future__ import annotations
 
 import io
-import json
 import logging
 import os
 import select
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -31,6 +31,7 @@ from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
 from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming
 from logdir.errors import LogDirError, MalformedMessageError, Problem
+from logdir.formats.own import own_json
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.service.report.json_form import from_json, to_json
@@ -133,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "logdird"
     sys_version = ""
     server: Connections
+    raw_requestline: bytes
 
     def setup(self) -> None:
         self.connection = self.request
@@ -151,6 +153,15 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(TimeoutError, ConnectionError):
             super().handle_one_request()
         self.close_connection = True
+
+    def parse_request(self) -> bool:
+        """Read the head of a request; return whether it is one, else it was answered."""
+        # The base class splits the first line in the same way, and sends no answer where that yields no word.
+        if not str(self.raw_requestline, "iso-8859-1").split():
+            self.command = self.requestline = ""
+            self.send_error(400, "an empty line")
+            return False
+        return super().parse_request()
 
     def do_GET(self) -> None:
         """Answer a question."""
@@ -197,8 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         spec = RELEASE if name == RELEASE.name else spec_of(name)
         try:
             is_applied, request = _parsed(body, spec.request)
-            if hasattr(request, "require_valid"):
-                request.require_valid()
+            _require_valid(request)
 
             def work(work: Work) -> tuple[Ran, tuple[str, ...]]:
                 if spec is RELEASE:
@@ -294,12 +304,45 @@ def _parsed(body: bytes, kind: type) -> tuple[bool, Any]:
         MalformedMessageError: the body is no such object.
     """
     try:
-        value = json.loads(body)
+        # A key that stands twice is refused: the other value of ``apply`` may be what was meant.
+        value = own_json.parse_json(body)
+        if b"\\u" in body:  # Only written so can a text hold what no name and no path can.
+            for text in _texts(value):
+                os.fsencode(text)  # A byte that is not UTF-8 is half a character of a kind that is right.
+                if "\0" in text:
+                    raise ValueError("a text with a NUL character")
     except (ValueError, RecursionError) as error:
-        raise MalformedMessageError("request", expected="one JSON object", found=str(error)) from error
+        raise MalformedMessageError("request", expected="one JSON object", found=printable(str(error))) from error
     if not isinstance(value, dict) or value.keys() != {"apply", "request"} or type(value["apply"]) is not bool:
         expected = "an object with the keys apply (true or false) and request"
         raise MalformedMessageError(
             "request", expected=expected, found="another value", fix="docs/json.md lists the keys"
         )
     return value["apply"], from_json(kind, value["request"])
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value, keys left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _require_valid(request: Any) -> None:
+    """Return if a request is valid.
+
+    Raises:
+        MalformedMessageError: its parts do not fit together, which none of our own commands sends.
+        ConfigError: as the request.
+    """
+    if not hasattr(request, "require_valid"):
+        return
+    try:
+        request.require_valid()
+    except ValueError as error:
+        fix = "docs/json.md lists the keys"
+        raise MalformedMessageError(
+            "request", expected="a request whose parts fit together", found=printable(str(error)), fix=fix
+        ) from error

@@ -112,7 +112,7 @@ def _follow(
     image_before = None if admitted.is_after_gap else known
     plan = plan_reconcile(replace(request, image=image), facts)
     # Actions held by the staging limit are not done: the document can be given again once they are confirmed.
-    is_done = plan.refused is None and plan.braked is None
+    is_done = plan.refused is None and plan.over_limit is None
     # A document without actions asks nothing of a replica: no refusal of one is an answer.
     refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
     last_applied = replace(

@@ -18,7 +18,7 @@ from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, Metada
 from logdir.ids import Uuid
 from logdir.refusal_slug import Why
 
-_GOES_ON = "logdirctl reconcile --from URI --even-if-older-metadata --apply goes on from it"
+_GOES_ON = "run logdirctl reconcile --from URI --even-if-older-metadata --apply to go on from it"
 """The only command that records a new last applied position."""
 
 
@@ -130,9 +130,9 @@ def after_image(
     if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
         known = replace(known, metadata=mark)
     registered = image.brokers.get(image.node_id)
-    # The live cluster does not tell the incarnation.
-    is_told = registered is not None and registered.incarnation and not registered.is_fenced
-    if is_broker_running and registered is not None and is_told:
+    # The live cluster does not report the incarnation.
+    has_incarnation = registered is not None and registered.incarnation and not registered.is_fenced
+    if is_broker_running and registered is not None and has_incarnation:
         known = replace(known, incarnation_id=str(Uuid(registered.incarnation)))
     return known
 

@@ -93,7 +93,7 @@ def is_proof_of_removal(image: Image, began_ms: int | None) -> bool:
 
 
 def is_of_cluster(image: Image, facts: Sequence[LogDirFacts]) -> bool:
-    """Whether there is no sign that an image is of another cluster than the log dirs."""
+    """Whether an image is of the log dirs' cluster, as far as their cluster ids are known."""
     return image.cluster_id is None or _clusters(facts) in ([], [image.cluster_id])
 
 

@@ -31,7 +31,7 @@ def hand_over(broker: Sequence[LayoutView], *, is_begun: bool) -> Decision:
         is_begun: Whether a log dir has a start block, or a part of one.
 
     Raises:
-        RefusedError: replicas lie under topic ids, and no operator has said for which broker; there are topic-id
+        RefusedError: replicas lie under topic ids, and no operator has named the broker for them; there are topic-id
             directories without a ``layout.json``; or the log dirs belong to two brokers.
     """
     require_one_broker(broker)

@@ -1,8 +1,9 @@
 """The next actions of a layout change, from a plan and the views of all log dirs: pure, so a dry run prints the same
 actions.
 
-Directory names decide where a replica is; ``layout.json`` only refuses. Verbs are idempotent: finished steps are no
-actions any more. A decision is a list of phases; each begins only when all earlier ones succeeded in every log dir.
+Directory names decide where a replica is; ``layout.json`` can only cause a refusal. Verbs can be repeated: for what is
+done already there is no action. A decision is a list of phases; each begins only when all earlier ones succeeded in
+every log dir.
 
 Not here: reading and carrying out (``service.batch.layout_phases``), the steps inside one directory
 (``disk.replica.relayout``).

@@ -1,17 +1,18 @@
 """Deadlines of staged replicas: never early; late only by time that no trusted clock covers.
 
-The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a later boot all its
-boot time counts, as far as a heartbeat recorded it. The gap between two boots is credited once, by the wall clock, if
-the clock was steady at both ends of the gap: synchronised, and in step with boot time for five minutes. No gap is
-credited in the first 15 minutes of uptime, when the clock may still be wrong because of a dead battery. Unknown time
-alone never holds a replica for ever.
+The delay is a minimum, counted from durable staging. Within one boot only boot time counts. Of a later boot the time
+counts from its first heartbeat to its last one: before that the disk may have been in another host. The gap between the
+last heartbeat of one boot and the first one of the next is credited once, by the wall clock, if the clock was steady at
+both ends of the gap: synchronised, and in step with boot time for five minutes. No gap is credited in the first 15
+minutes of uptime, when the clock may still be wrong because of a dead battery. Unknown time alone never holds a replica
+for ever, as long as heartbeats are written: without a daemon time counts from the first command of a boot to its last.
 
 If a boot id repeats, or boot time runs backwards (a machine restored from an older image, a container host with one id
 for ever), only the time beyond everything counted earlier under that id counts.
 
 Not here: the clocks (``clock``), other reasons against a purge (``purge``, ``purge_recheck``).
 
-Spec: design §3.3; attacks A24; KIP-516, ``delete.topic.delay.ms``.
+Spec: design §3.3; attacks A24, A25; KIP-516, ``delete.topic.delay.ms``.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from logdir.clock import Instant
-from logdir.errors import Problem
+from logdir.errors import ConfigError, Problem
 from logdir.formats.duration import Duration
 from logdir.formats.own.heartbeat_file import MAX_BOOTS, Boot, Heartbeat, Steady
 from logdir.formats.own.replica_marker import Intent, ReplicaMarker
 
 DEFAULT_DELAY_MS = 4 * 60 * 60 * 1000
 SETTING = "delete.topic.delay.ms"
+HIGHEST_DELAY_MS = 2**63 - 1
+"""The highest number that a marker is read with."""
 LOOKS_LIKE_SECONDS = range(1, 24 * 60 * 60)
 """KIP-516 itself writes "14400 (4 hours)": such a value was most likely meant in seconds."""
 UPTIME_BEFORE_CREDIT_MS = 15 * 60 * 1000
@@ -40,6 +43,7 @@ class DelayPolicy:
     """``delete.topic.delay.ms``, by topic."""
 
     default_ms: int = DEFAULT_DELAY_MS
+    """The delay of a topic that no pattern matches."""
     patterns: tuple[tuple[str, int], ...] = ()
     """Topic glob and delay; if several match, the longest delay counts, because the delay is a minimum."""
 
@@ -110,6 +114,19 @@ def check_typed_delay(given: Duration, setting: str) -> Problem | None:
     )
 
 
+def require_delays(policy: DelayPolicy) -> None:
+    """Return if a marker can hold every delay of a policy.
+
+    Raises:
+        ConfigError: a delay is negative, or has more than 63 bits; every such delay is a problem.
+    """
+    delays = [(policy.default_ms, SETTING), *((delay, f"{SETTING} of {glob}") for glob, delay in policy.patterns)]
+    expected = f"0 to {HIGHEST_DELAY_MS} milliseconds"
+    wrong = [(delay, setting) for delay, setting in delays if not 0 <= delay <= HIGHEST_DELAY_MS]
+    if wrong:
+        raise ConfigError(tuple(Problem("config-error", setting, expected, str(delay)) for delay, setting in wrong))
+
+
 def check_policy(policy: DelayPolicy) -> tuple[Problem, ...]:
     """Return the warnings about the delays of a policy, in their order."""
     found = [check_delay(policy.default_ms)]
@@ -119,8 +136,7 @@ def check_policy(policy: DelayPolicy) -> tuple[Problem, ...]:
 
 def begin(now: Instant) -> Heartbeat:
     """Return the first heartbeat of a work root, or of one that lost its heartbeat."""
-    boot = Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0)
-    return Heartbeat(boots=(boot,), wall_ms=max(0, now.wall_ms), steady=_steady(None, now), gap_from_ms=None)
+    return Heartbeat(boots=(_first(now),), wall_ms=max(0, now.wall_ms), steady=_steady(None, now), gap_from_ms=None)
 
 
 def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
@@ -136,7 +152,7 @@ def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
     *before, last = heartbeat.boots
     wall_ms = max(0, now.wall_ms)
     if last.boot_id != now.boot_id or now.boottime_ms < last.seen_ms:
-        new = Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0)
+        new = _first(now)
         return Heartbeat(
             boots=(*heartbeat.boots, new)[-MAX_BOOTS:],
             wall_ms=wall_ms,
@@ -147,7 +163,8 @@ def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
     credited_ms, gap_from_ms = last.credited_ms, heartbeat.gap_from_ms
     is_up_long = now.boottime_ms >= UPTIME_BEFORE_CREDIT_MS
     if gap_from_ms is not None and is_up_long and _is_steady(steady, now.boottime_ms):
-        credited_ms = max(0, wall_ms - now.boottime_ms - gap_from_ms - CLOCK_ERROR_MS)
+        first_wall_ms = wall_ms - (now.boottime_ms - last.from_ms)
+        credited_ms = max(0, first_wall_ms - gap_from_ms - CLOCK_ERROR_MS)
         gap_from_ms = None
     return Heartbeat(
         boots=(*before, replace(last, seen_ms=now.boottime_ms, credited_ms=credited_ms)),
@@ -155,6 +172,11 @@ def beat(heartbeat: Heartbeat, now: Instant) -> Heartbeat:
         steady=steady,
         gap_from_ms=gap_from_ms,
     )
+
+
+def _first(now: Instant) -> Boot:
+    """Return a boot at its first heartbeat: none of its time until now counts."""
+    return Boot(boot_id=now.boot_id, seen_ms=now.boottime_ms, credited_ms=0, from_ms=now.boottime_ms)
 
 
 def _steady(known: Steady | None, now: Instant) -> Steady | None:
@@ -197,12 +219,12 @@ def elapsed_ms(boot_id: str, boottime_ms: int, heartbeat: Heartbeat, now: Instan
 
 
 def _counted(boots: tuple[Boot, ...]) -> list[int]:
-    """Return the time that each boot counts: all its time, minus time counted earlier under the same id."""
+    """Return the time that each boot counts: from its first heartbeat on, and not earlier under the same id."""
     highest: dict[str, int] = {}
     counted = []
     for boot in boots:
         known = highest.get(boot.boot_id, 0)
-        counted.append(max(0, boot.seen_ms - known))
+        counted.append(max(0, boot.seen_ms - max(known, boot.from_ms)))
         highest[boot.boot_id] = max(known, boot.seen_ms)
     return counted
 

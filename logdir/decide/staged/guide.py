@@ -198,7 +198,7 @@ class _Guide:
             self._begin("Set QUORUM as docs/undo.md says below Back by adoption.")
         if len(self._brokers) > 1:
             own = self._gone.node_id
-            text = f"On each of them list what is staged, as here on broker {own}; copy the file to the others:"
+            text = f"On each of them write what is staged to a file, as here on broker {own}; copy it to the others:"
             words = f"{self._selector} {self._quorum}{self._words.broker} --json"
             self._begin(text, f"logdirctl staged ls {words} > {self._listing(own)}")
 
@@ -244,5 +244,5 @@ def _start(item: StagedReplica) -> int | None:
 
     Where the marker has no log start none is written, and the log begins with its first segment.
     """
-    said = None if item.marker is None else item.marker.checkpoints.log_start
-    return None if item.first_offset is None else max(item.first_offset, said or 0)
+    recorded = None if item.marker is None else item.marker.checkpoints.log_start
+    return None if item.first_offset is None else max(item.first_offset, recorded or 0)

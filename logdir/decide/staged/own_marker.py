@@ -43,7 +43,7 @@ def refuse_foreign(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker)
             BY_HAND,
         )
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.INCOMING, "a staged or captured replica", "an incoming replica")
+        return refuse(*where, Why.INCOMING, "a staged or captured replica", "an incoming replica", BY_HAND)
     if marker.topic == METADATA_TOPIC:
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     topic_id = item.ref.topic_id

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.image.still_assigned import is_kept_for_last
-from logdir.decide.refusal import Refusal, at, refuse, refuse_marker, refuse_quarantined
+from logdir.decide.refusal import FINISH_COPY, Refusal, at, refuse, refuse_marker, refuse_quarantined
 from logdir.decide.staged.deadline import Due, Held, NotYet, due
 from logdir.decide.staged.purge_recheck import PurgeRecheck, against_purge
 from logdir.decide.staged.removal_reason import RemovalReason, is_due_for, removal_reason
@@ -30,7 +30,7 @@ from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
 from logdir.observe.facts import LogDirFacts, ReplicaIndex, StagedReplica
 from logdir.paths import DELETING
 from logdir.reasons import Reason
@@ -38,6 +38,8 @@ from logdir.refusal_slug import Why
 
 MOST_PARTITIONS, MOST_BYTES, MOST_FILES = 1024, 16 << 30, 20_000
 """The most that is claimed at a time: about what a quiet disk frees in a second."""
+_PARTIAL = "logdirctl staged export copies the part that was captured; no command removes it"
+"""Fix for a partial capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,8 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
     if (quarantined := refuse_quarantined(*where, request.quarantined.get(item.log_dir))) is not None:
         return quarantined
     if item.kind is Kind.INCOMING:
-        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy")
+        fix = _PARTIAL if item.is_partial else FINISH_COPY
+        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy", fix)
     if item.kind is Kind.PURGING:
         return Purge(
             log_dir=item.log_dir, name=item.name, marker=None, why="its removal has begun", loses=loss_of(item)
@@ -181,7 +184,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
     if marker is None or item.problem is not None:
         return refuse_marker(*where, item.problem)
     if marker.intent is Intent.INCOMING:
-        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy")
+        return refuse(*where, Why.INCOMING, "a staged replica", "an incoming copy", BY_HAND)
 
     def purge(why: str) -> Purge | Refusal:
         # Law 1, "look again before the last step": a passed deadline alone is not enough.

@@ -1,7 +1,7 @@
 """Why a broker had deleted the replica that was captured: its topic was removed, or it moved to other brokers.
 
 Both look alike on a disk, because a stock broker renames either directory to ``-delete``. Only the cluster metadata
-tells them apart, and often some seconds after the capture. A live replica on a quarantined disk, or on one not read in
+shows which it was, often some seconds after the capture. A live replica on a quarantined disk, or on one not read in
 full, shows no move: it may be older than the deletion.
 
 Not here: whether a replica may be purged for it (``purge``, ``purge_recheck``).
@@ -56,7 +56,7 @@ def removal_reason(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex)
 
 
 def is_due_for(look: PurgeRecheck, item: StagedReplica, known: ReplicaIndex, kept: tuple[RemovalReason, ...]) -> bool:
-    """Whether nobody wants a captured replica back, so that it may go before its deadline.
+    """Whether a captured replica may go before its deadline, because of the reason of its removal.
 
     Args: as ``removal_reason``; ``kept``: ``capture.reasons``.
     """

@@ -21,6 +21,7 @@ from enum import Enum
 from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of, remedy
 from logdir.decide.refusal import (
     CHOOSE,
+    FINISH_COPY,
     FINISH_MOVE,
     Refusal,
     at,
@@ -318,9 +319,7 @@ def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMark
     coming = known.staged(identity, Kind.INCOMING)
     if coming:
         found = " and ".join(one.place for one in coming)
-        return refuse(
-            *where, Why.INCOMING, "no incoming copy of it", found, "finish the capture or adoption that makes the copy"
-        )
+        return refuse(*where, Why.INCOMING, "no incoming copy of it", found, FINISH_COPY)
     return None
 
 

@@ -188,7 +188,13 @@ def _place(destination: str, places: tuple[KeptFree, ...]) -> tuple[str, str]:
     path = os.path.normpath(destination)
     above, name = os.path.split(path)
     if not destination.startswith("/") or not name or name in (".", ".."):
-        raise RefusedError(destination, why=Why.OUTPUT_INVALID, expected="an absolute path", found="a relative path")
+        raise RefusedError(
+            destination,
+            why=Why.OUTPUT_INVALID,
+            expected="an absolute path",
+            found="a relative path",
+            fix="name an absolute path in a directory that exists",
+        )
     if os.path.lexists(path):
         raise _taken(destination)
     # Links above it are the operator's choice; the resolved path counts.

@@ -48,6 +48,16 @@ _SICK = frozenset(
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _AS_IT_WAS = "it is unchanged; inspect it"
 _MAKE_ROOM = "it is unchanged; free space on that disk, then repeat the command"
+_REMEDIES = {
+    errno.ENAMETOOLONG: "give the log dir a shorter name in log.dirs while its broker is stopped",
+    errno.EMFILE: "raise the limit of open files of this process (ulimit -n)",
+    errno.ENFILE: "raise the limit of open files of this host (fs.file-max)",
+    errno.ENOMEM: "free memory on this host",
+    errno.ENOENT: "see what removed that path meanwhile",
+    errno.EEXIST: "see what made that path meanwhile, and move it away",
+    errno.ENOTEMPTY: "check the content of that directory, and move it away",
+    errno.EBUSY: "unmount what is mounted there",
+}
 _WAITS_MS = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -64,6 +74,19 @@ def is_full(error: OSError) -> bool:
 def is_denied(error: OSError) -> bool:
     """Whether the error means a missing permission; the disk itself answered."""
     return error.errno in (errno.EACCES, errno.EPERM)
+
+
+def remedy_of(error: OSError) -> str:
+    """Return the fix for an error about a work root that means no sick disk: what to do before the same command again.
+
+    A missing permission is named only where one is missing.
+    """
+    if is_denied(error):
+        return "repeat the command as the owner of the log dir"
+    if is_full(error):
+        return "free space on that disk, then repeat the command"
+    fallback = "remove the cause that the kernel names (its log may have more)"
+    return f"{_REMEDIES.get(error.errno or 0, fallback)}, then repeat the command"
 
 
 def no_permission(path: str, error: OSError, expected: str = "permission to open it") -> NoPermissionError:
@@ -254,7 +277,11 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
         return found._replace(fix=found.fix or _AS_IT_WAS)
     if isinstance(error, OSError) and not is_sick(error):
         return Problem(
-            Why.RECOVERY_FAILED.value, path, "something to recover", error.strerror or str(error), _AS_IT_WAS
+            Why.RECOVERY_FAILED.value,
+            path,
+            "an interrupted change that can be finished or undone",
+            error.strerror or str(error),
+            _AS_IT_WAS,
         )
     raise error
 

@@ -37,7 +37,7 @@ def for_each(items: Iterable[_T], call: Callable[[_T], None], at_once: int) -> N
                 if errors:
                     return
                 call(item)
-        except BaseException as error:  # noqa: BLE001 - raised below, when nobody works any more
+        except BaseException as error:  # noqa: BLE001 - raised below, once no thread works any more
             errors.append(error)
 
     threads: list[Thread] = []

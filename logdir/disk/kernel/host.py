@@ -44,7 +44,7 @@ class Call(NamedTuple):
 Observer = Callable[[Call], None]
 
 
-def _nobody(call: Call) -> None:
+def _unobserved(call: Call) -> None:
     """Observer that does nothing."""
 
 
@@ -94,10 +94,10 @@ class HostDirectory:
     def _at(self, name: str) -> str:
         return f"{self._path}/{_component(name)}"
 
-    def _tell(self, call: str, name: str, to: str = "") -> None:
+    def _report(self, call: str, name: str, to: str = "") -> None:
         _component(name)
         # Nearly always there is no observer, and a purge makes a million calls.
-        if self._disk.observer is not _nobody:
+        if self._disk.observer is not _unobserved:
             self._disk.observer(Call(call, self._at(name), to))
 
     # Looking.
@@ -187,7 +187,7 @@ class HostDirectory:
     @whole_path
     def make(self, name: str, owner: Owner) -> None:
         """Create a directory that belongs to ``owner``."""
-        self._tell("mkdir", name)
+        self._report("mkdir", name)
         os.mkdir(name, owner.mode & 0o700, dir_fd=self._fd)
         self._give(name, owner)
 
@@ -201,7 +201,7 @@ class HostDirectory:
     @whole_path
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
         """Create a file with this content that belongs to ``owner``."""
-        self._tell("write", name)
+        self._report("write", name)
         descriptor, is_named = self._new_file(name, owner, os.O_WRONLY)
         try:
             _give(descriptor, owner)
@@ -237,37 +237,37 @@ class HostDirectory:
     def rename(self, name: str, to: Directory, new_name: str) -> None:
         """Rename an entry; never replaces another entry."""
         target = _host(to)
-        self._tell("rename", name, target._at(new_name))
+        self._report("rename", name, target._at(new_name))
         libc.rename_new(self._fd, _component(name), target._fd, _component(new_name), self._at(name))
 
     @whole_path
     def replace(self, name: str, new_name: str) -> None:
         """Rename a file within this directory over another file."""
-        self._tell("replace", name, self._at(new_name))
+        self._report("replace", name, self._at(new_name))
         os.rename(_component(name), _component(new_name), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     @whole_path
     def link(self, name: str, to: Directory, new_name: str) -> None:
         """Create a hard link to a regular file."""
         target = _host(to)
-        self._tell("link", name, target._at(new_name))
+        self._report("link", name, target._at(new_name))
         os.link(name, new_name, src_dir_fd=self._fd, dst_dir_fd=target._fd, follow_symlinks=False)
 
     @whole_path
     def unlink(self, name: str) -> None:
         """Remove an entry that is no directory."""
-        self._tell("unlink", name)
+        self._report("unlink", name)
         os.unlink(name, dir_fd=self._fd)
 
     @whole_path
     def remove(self, name: str) -> None:
         """Remove an empty directory."""
-        self._tell("rmdir", name)
+        self._report("rmdir", name)
         os.rmdir(name, dir_fd=self._fd)
 
     def truncate(self, name: str, size_bytes: int) -> None:
         """Shorten a regular file."""
-        self._tell("truncate", name)
+        self._report("truncate", name)
         descriptor = self._open_file(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             if size_bytes > os.fstat(descriptor).st_size:
@@ -279,7 +279,7 @@ class HostDirectory:
     @whole_path
     def adopt(self, name: str, owner: Owner) -> None:
         """Set owner and mode of an entry; a link is not followed."""
-        self._tell("chown", name)
+        self._report("chown", name)
         descriptor = os.open(_component(name), _OPEN_FILE, dir_fd=self._fd)
         try:
             _give(descriptor, owner)
@@ -302,7 +302,7 @@ class HostDirectory:
             except FileNotFoundError:
                 if owner is None:
                     raise
-            self._tell("create", name)
+            self._report("create", name)
             try:
                 descriptor, is_named = self._new_file(name, owner, os.O_RDWR)
             except FileExistsError:
@@ -336,7 +336,7 @@ class HostDirectory:
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
         with self._syncing():
-            self._tell("fsync", name)
+            self._report("fsync", name)
         descriptor = self._open_file(name)
         try:
             with self._syncing():
@@ -381,7 +381,7 @@ def note_in_lock(descriptor: int, data: bytes) -> None:
 class HostDisk:
     """The real ``Disk``: opens directories of this host's file systems, and remembers on which a sync failed."""
 
-    def __init__(self, observer: Observer = _nobody) -> None:
+    def __init__(self, observer: Observer = _unobserved) -> None:
         """Create a disk without recorded failures.
 
         Args:

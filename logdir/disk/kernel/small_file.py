@@ -140,7 +140,7 @@ def _clear(directory: Directory, name: str) -> bool:
             f"{directory.path}/{name}",
             why=Why.WRONG_FILE_TYPE,
             expected="a regular file",
-            found=found.type.value,
+            found=found.type.words,
             fix="inspect it, and move it away",
         )
     directory.unlink(name)

@@ -1,8 +1,8 @@
 """``controller.json`` in every work root: the last applied cluster metadata, read before a change and made durable with
 it.
 
-If one work root cannot be written, the change that depends on the record stops. The work roots written by then record
-more than was applied; that only makes us refuse older metadata.
+If one work root cannot be written, the change that depends on the record stops. The work roots written by then hold
+a newer position than was applied; its only effect is that older metadata is refused.
 
 Not here: comparing positions (``decide.image.position``), the file format (``formats.own.controller_file``).
 
@@ -95,10 +95,15 @@ def begin(open_dir: OpenLogDir) -> None:
                 why=Why.RECORD_EXISTS,
                 expected="a new work root",
                 found="a record of the last applied metadata",
+                fix="inspect it and move it away, then repeat logdirctl init",
             )
         if open_dir.node_id is None:
             raise RefusedError(
-                open_dir.log_dir, why=Why.NOT_FORMATTED, expected="a node id in meta.properties", found="no node id"
+                open_dir.log_dir,
+                why=Why.NOT_FORMATTED,
+                expected="a node id in meta.properties",
+                found="no node id",
+                fix="mount the right disk; format a new one with kafka-storage format",
             )
         data = controller_file.render(controller_file.begin(open_dir.cluster_id, open_dir.node_id))
         replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

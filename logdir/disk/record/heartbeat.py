@@ -36,8 +36,13 @@ def read(open_dir: OpenLogDir) -> Heartbeat | None:
         return None
 
 
-def beat(open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
+def beat(open_dir: OpenLogDir, now: Instant, unwritten: Heartbeat | None = None) -> Heartbeat | None:
     """Advance the heartbeat of a work root, durably; its owner lock is held.
+
+    Args:
+        open_dir: Its log dir.
+        now: The current instant.
+        unwritten: A later heartbeat than that of the file, which a full disk kept from being written.
 
     Returns:
         The new heartbeat; ``None`` if the file is missing or malformed: then nothing is written, and all staged data is
@@ -52,7 +57,7 @@ def beat(open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
     """
     with recording(open_dir.work, FILE_NAME):
         known = read(open_dir)
-    return None if known is None else _write(open_dir, deadline.beat(known, now))
+    return None if known is None else _write(open_dir, deadline.beat(unwritten or known, now))
 
 
 def begin(open_dir: OpenLogDir, now: Instant) -> Heartbeat:

@@ -66,7 +66,7 @@ def write_state(open_dir: OpenLogDir, state: LayoutState, plan_sha256: str, for_
     cluster_id, node_id = identity(open_dir)
     data = layout_file.render(LayoutFile(state, plan_sha256, cluster_id, node_id, for_broker))
     if state is LayoutState.APPLIED:
-        # The renames of a killed process must be durable, too, before the file says applied. It is measured
+        # The renames of a killed process must be durable, too, before the file has ``applied``. It is measured
         # (reliability §4.1), not promised, that the sync of the log dir below covers these renames.
         with syncing(open_dir.top):
             open_dir.top.sync_disk()

@@ -77,27 +77,27 @@ def write_quarantine(
         if disks and open_dir.log_dir not in sick and open_dir.log_dir not in quarantined:
             # Best effort: a work root that cannot be written fails at its own next change.
             with suppress(LogDirError, OSError), recording(open_dir.work, FILE_NAME):
-                _tell(open_dir, QuarantineFile(now.boot_id, disks))
+                _write(open_dir, QuarantineFile(now.boot_id, disks))
     return tuple(sick)
 
 
 def _failed(open_dir: OpenLogDir, failed: Mapping[int, str]) -> str | None:
     for directory in (open_dir.top, open_dir.work):
         with suppress(OSError, LogDirError):
-            if (said := failed.get(directory.identity().device)) is not None:
-                return said
+            if (what := failed.get(directory.identity().device)) is not None:
+                return what
     return None
 
 
-def _tell(open_dir: OpenLogDir, said: QuarantineFile) -> None:
+def _write(open_dir: OpenLogDir, file: QuarantineFile) -> None:
     before = read_file(open_dir.work, FILE_NAME)
     known = None
     with suppress(MalformedFileError):
         known = _read(open_dir)
-    if known is not None and known.boot_id == said.boot_id:
-        others = tuple(one for one in known.disks if one[:2] not in {disk[:2] for disk in said.disks})
-        said = said._replace(disks=(*others, *said.disks))
-    data = quarantine_file.render(said)
+    if known is not None and known.boot_id == file.boot_id:
+        others = tuple(one for one in known.disks if one[:2] not in {disk[:2] for disk in file.disks})
+        file = file._replace(disks=(*others, *file.disks))
+    data = quarantine_file.render(file)
     replace_file(
         open_dir.work, FILE_NAME, data, before=before, owner=open_dir.owner.for_file(), work=open_dir.work, keep=False
     )

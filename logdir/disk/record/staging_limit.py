@@ -86,6 +86,7 @@ def begin(open_dir: OpenLogDir) -> None:
                 why=Why.RECORD_EXISTS,
                 expected="a new work root",
                 found="a record of what was staged",
+                fix="inspect it and move it away, then repeat logdirctl init",
             )
         data = staging_limit_file.render(())
         replace_file(open_dir.work, FILE_NAME, data, before=None, owner=open_dir.owner.for_file(), work=open_dir.work)

@@ -127,7 +127,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
 
 
 def _is_adopted(open_dir: OpenLogDir, item: AdoptItem) -> bool:
-    """Whether an earlier adoption is complete, except for the rescued directory."""
+    """Whether an earlier adoption is complete; the directory that it rescued may still have to be removed."""
     with open_dir.deleting.open(item.name) as rescued:
         wanted = {name: rescued.stat(name).inode for name in rescued.names() if name.endswith(SEGMENT_SUFFIX)}
     if not is_there(open_dir.top, item.path):
@@ -160,6 +160,7 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             why=Why.CHANGED,
             expected="a marker of the new replica, reason duplicate",
             found="a marker with another reason or topic id",
+            fix="nothing was changed; run the command again, which reads the markers again",
         )
     if item.marker.tiered:
         raise RefusedError(
@@ -167,6 +168,7 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
             why=Why.RESTORE_KIND_DIFFERS,
             expected="a log that is all local",
             found="a log of which a part was in remote storage",
+            fix="logdirctl staged export copies what was local",
         )
     live = []
     for other in open_dirs:

@@ -47,12 +47,15 @@ _ROUNDS = 4
 
 
 class Linked(NamedTuple):
-    """A directory of which every file is linked: whatever its broker removes now, the capture will be whole."""
+    """A directory of which every file that could be linked is: whatever its broker removes now, it has what it has."""
 
     name: str
     """Under ``incoming/``."""
     replica: CapturedReplica
     begun: ReplicaMarker | None
+    """The marker that it has there; ``None``: it cannot be read."""
+    lack: RefusedError | None = None
+    """Why it is partial; ``None``: it will be whole."""
 
 
 def capture(
@@ -175,15 +178,17 @@ def _link_up(
             )
             if not any(file.endswith(SEGMENT_SUFFIX) for file in look(target)):
                 return _give_up(open_dir, name, target, item, why)
-            _sync_files(target)
-            with syncing(target):
-                target.sync()
-        return _partial(item, name, why)
+        return Linked(name, replica, begun, why)
 
 
 def _complete(open_dir: OpenLogDir, linked: Linked, now: Callable[[], Instant]) -> Outcome:
     item = linked.replica.item
     with open_dir.incoming.open(linked.name) as target:
+        if linked.lack is not None:
+            _sync_files(target)
+            with syncing(target):
+                target.sync()
+            return _partial(item, linked.name, linked.lack)
         try:
             _sync_files(target)
             place = _commit(open_dir, linked, target, now)
@@ -262,13 +267,17 @@ def _sync_files(target: Directory) -> None:
 
 
 def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callable[[], Instant]) -> str:
-    name, replica, begun = linked
-    if begun is None:
+    name, replica, begun = linked.name, linked.replica, linked.begun
+    # Since it was linked another may have got its name, after a purge.
+    there = readable_marker(target)
+    if begun is None or there != begun:
+        is_read = begun is not None and there is not None
         raise RefusedError(
             f"{target.path}/{FILE_NAME}",
             why=Why.MARKER_UNUSABLE,
             expected="the marker of this capture",
-            found="none that can be read",
+            found="the marker of another capture" if is_read else "no marker that can be read",
+            fix="nothing was removed; run logdirctl capture again, which begins a new copy",
         )
     instant = now()
     delay = replica.item.delay_ms if replica.is_deleted and replica.is_topic_sure else None

@@ -31,6 +31,8 @@ from logdir.paths import METADATA_FILE, METADATA_TOPIC
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
 
+_LOOK_AGAIN = "it was not captured; logdirctl capture shows what can be captured now"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureItem:
@@ -93,7 +95,7 @@ def parts_of(open_dir: OpenLogDir, item: CaptureItem) -> PartitionDir:
     """Return the parts of the name of a directory that is to be captured.
 
     Raises:
-        RefusedError: it is none of a topic that a broker removes, or of another topic than was said.
+        RefusedError: no broker removes such a directory, or its topic is not the one of ``item``.
     """
     path = f"{open_dir.log_dir}/{item.name}"
     parts = parse_partition_dir(item.name)
@@ -103,9 +105,11 @@ def parts_of(open_dir: OpenLogDir, item: CaptureItem) -> PartitionDir:
             why=Why.CHANGED,
             expected="a -delete or -stray directory of a topic",
             found="a directory of another kind",
+            fix=_LOOK_AGAIN,
         )
     if item.topic is not None and not _fits(item.topic, parts):
-        raise RefusedError(path, why=Why.CHANGED, expected=f"a directory of topic {item.topic}", found=parts.topic)
+        expected = f"a directory of topic {item.topic}"
+        raise RefusedError(path, why=Why.CHANGED, expected=expected, found=parts.topic, fix=_LOOK_AGAIN)
     return parts
 
 

@@ -36,7 +36,7 @@ class EarlierCaptures(NamedTuple):
 
     @classmethod
     def of(cls, open_dir: OpenLogDir) -> Self:
-        """List a work root. Raises ``OSError``."""
+        """Return what is in a work root now. Raises ``OSError``: it cannot be listed."""
         return cls(open_dir.deleting.names(), open_dir.incoming.names())
 
     def find(self, open_dir: OpenLogDir, path: str, place: WorkDir, seen: Files) -> str | None:

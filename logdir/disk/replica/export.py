@@ -23,6 +23,7 @@ from logdir.disk.kernel.failure import is_full
 from logdir.disk.kernel.host import HostDirectory
 from logdir.disk.replica.captured_files import Files, look
 from logdir.disk.replica.replica_dir import last_indexes, require_marker, require_plain
+from logdir.disk.replica.staging import LOOK_AGAIN
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import failed_at
 from logdir.errors import DiskError, DiskFullError, RefusedError
@@ -76,6 +77,7 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
             why=Why.NOT_STAGED,
             expected="a replica that was staged",
             found="a name of another kind",
+            fix=LOOK_AGAIN,
         )
     parent = open_dir.deleting if folder == DELETING else open_dir.incoming
     try:
@@ -83,7 +85,11 @@ def export(open_dir: OpenLogDir, place: str, destination: str, places: tuple[Kep
             marker = require_marker(open_dir, source)
             if marker.intent is Intent.INCOMING or (folder == INCOMING and marker.intent is not Intent.CAPTURED):
                 raise RefusedError(
-                    source.path, why=Why.NOT_STAGED, expected="a replica that was staged", found=marker.intent.value
+                    source.path,
+                    why=Why.NOT_STAGED,
+                    expected="a replica that was staged",
+                    found="an incoming replica" if marker.intent is Intent.INCOMING else "a replica under incoming/",
+                    fix=LOOK_AGAIN,
                 )
             if not isinstance(source, HostDirectory):
                 raise TypeError(f"only what is on this host can be copied elsewhere: {source!r}")

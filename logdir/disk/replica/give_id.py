@@ -77,6 +77,7 @@ def _give(open_dir: OpenLogDir, item: GiveItem) -> None:
                 why=Why.CHANGED,
                 expected="a replica in the topic-name layout, and a topic id",
                 found=found,
+                fix="it got no id; run logdirctl reconcile again, which looks at it again",
             )
         require_plain(directory)
         if not _has_it(directory, item.topic_id):

@@ -161,7 +161,7 @@ def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
             f"{directory.path}/{name}",
             why=Why.WRONG_FILE_TYPE,
             expected="a regular file",
-            found=found.type.value,
+            found=found.type.words,
             fix="inspect it, and move it away",
         )
     # On btrfs a removal needs free space, too.

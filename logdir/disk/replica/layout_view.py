@@ -40,8 +40,8 @@ def identity(one: LogDirTop) -> tuple[str | None, int | None]:
     data = start_block.true_properties(one.top)
     if data is None:
         return None, None
-    said = meta_properties.parse(data, f"{one.log_dir}/{META_PROPERTIES}")
-    return said.cluster_id, said.node_id
+    properties = meta_properties.parse(data, f"{one.log_dir}/{META_PROPERTIES}")
+    return properties.cluster_id, properties.node_id
 
 
 def look(one: LogDirTop) -> LayoutView:
@@ -52,8 +52,8 @@ def look(one: LogDirTop) -> LayoutView:
         StateError: the log dir is blocked, and its original bytes are lost.
         OSError: the log dir cannot be listed, or the disk is sick.
     """
-    said = read_file(one.top, FILE_NAME)
-    file = None if said is None else layout_file.parse(said, f"{one.log_dir}/{FILE_NAME}")
+    data = read_file(one.top, FILE_NAME)
+    file = None if data is None else layout_file.parse(data, f"{one.log_dir}/{FILE_NAME}")
     cluster_id, node_id = identity(one)
     replicas: list[Replica] = []
     futures: list[tuple[str, int]] = []
@@ -81,7 +81,7 @@ def inside(types: Mapping[str, Type]) -> tuple[str, ...]:
 
 
 def _under_name(top: Directory, name: str, topic: str, partition: int, kind: Type) -> Replica:
-    topic_id, _, trouble = _said(top, name, kind)
+    topic_id, _, trouble = _own_metadata(top, name, kind)
     return Replica(name, ReplicaRef(topic=topic, topic_id=topic_id, partition=partition), trouble)
 
 
@@ -94,22 +94,22 @@ def _under_ids(prefix: Directory, name: str) -> Iterator[Replica]:
             continue
         topic_id = found.topic_id
         path = f"{name}/{inner}"
-        said, topic, trouble = _said(prefix, inner, kind)
+        own_id, topic, trouble = _own_metadata(prefix, inner, kind)
         if not trouble and path != render_id_dir(topic_id, found.partition):
             trouble = "a topic id in a different spelling"
-        if not trouble and said != topic_id:
-            trouble = f"partition.metadata with id {said}"
+        if not trouble and own_id != topic_id:
+            trouble = f"partition.metadata with id {own_id}"
         if not trouble and topic is None:
             trouble = "partition.metadata without the topic's name"
         yield Replica(path, ReplicaRef(topic=topic, topic_id=topic_id, partition=found.partition), trouble)
 
 
-def _said(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str | None, str]:
+def _own_metadata(parent: Directory, name: str, kind: Type) -> tuple[TopicId | None, str | None, str]:
     """Return topic id and topic name from ``partition.metadata``, and why the replica may not be changed (empty: it
     may).
     """
     if kind is not Type.DIRECTORY:
-        return None, None, f"a {kind.value}"
+        return None, None, kind.words
     try:
         with parent.open(name) as directory:
             data = read_bytes(directory)

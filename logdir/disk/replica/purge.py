@@ -32,7 +32,7 @@ from logdir.disk.kernel.fanout import for_each
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import rename, require_file, require_marker
-from logdir.disk.replica.staging import as_error, require_staged
+from logdir.disk.replica.staging import LOOK_AGAIN, as_error, require_staged
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.reserve import has_room
 from logdir.errors import DiskError, LogDirError, ReadOnlyDiskError, RefusedError
@@ -120,7 +120,7 @@ def _judged(open_dir: OpenLogDir, name: str, marker: ReplicaMarker) -> tuple[str
                     why=Why.CHANGED,
                     expected="the marker on which its deadline was judged",
                     found="a marker that changed",
-                    fix="run logdirctl staged ls, which shows what is staged now",
+                    fix=LOOK_AGAIN,
                 )
         return render_work_dir(parts._replace(mark="purging")), _listed(directory)
 
@@ -270,7 +270,7 @@ def remove_all(
     Args:
         open_dir: Their log dir.
         claimed: Their names under ``deleting/``, from ``claim_all`` or a scan; each once.
-        throttle: Called after every step.
+        throttle: Called after every step, and before each replica with 0 bytes and 0 files.
         in_use: Whether a process has a file open or mapped; such a file is only unlinked.
         seen: Listings from ``claim_all``, whose claims are durable; these replicas are not listed again.
         at_once: How many removals may run at a time if the disk has space: a system call takes longer than the Python
@@ -290,6 +290,7 @@ def remove_all(
 
         def remove_one(name: str) -> None:
             with _noting(open_dir, name, outcomes, is_claimed=True):
+                throttle(0, 0)
                 _remove(open_dir, name, throttle, in_use, seen.get(name))
                 outcomes[name] = done(f"{DELETING}/{name}", None)
 
@@ -310,7 +311,7 @@ def _is_any_done(outcomes: Mapping[str, Outcome]) -> bool:
 def _noting(
     open_dir: OpenLogDir, name: str, outcomes: dict[str, Outcome], *, is_claimed: bool = False
 ) -> Iterator[None]:
-    """Record an error that concerns one replica alone; a claimed replica may be partly removed by then."""
+    """Record an error of one replica as its outcome; if the replica was claimed, part of it may be removed already."""
     path, place = f"{open_dir.deleting.path}/{name}", f"{DELETING}/{name}"
     lies = place if is_claimed else None
     as_ours = _as_begun if is_claimed else as_error
@@ -326,7 +327,7 @@ def _noting(
             why=Why.CHANGED,
             expected="the replica that was seen there",
             found="none: purged, or restored",
-            fix="run logdirctl staged ls, which shows what is staged now",
+            fix=LOOK_AGAIN,
         )
         outcomes[name] = undone(place, gone)
     except _UnreadableError as error:

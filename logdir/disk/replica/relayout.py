@@ -213,7 +213,7 @@ def _make_prefix(open_dir: OpenLogDir, prefix: str, made: set[str]) -> None:
                 f"{open_dir.log_dir}/{prefix}",
                 why=Why.WRONG_FILE_TYPE,
                 expected="a directory",
-                found=found.type.value,
+                found=found.type.words,
                 fix="move it away",
             ) from None
         if found.owner != open_dir.owner:
@@ -254,8 +254,8 @@ def to_names(open_dir: OpenLogDir, items: Sequence[ToNames]) -> tuple[Outcome, .
 
     Args:
         open_dir: Their log dir.
-        items: At most as many as two seconds allow; no replica twice. A replica that already lies under its topic name
-            only loses the leftovers of an interrupted layout change, usually none.
+        items: So few that they take at most two seconds; no replica twice. A replica that already lies under its topic
+            name only loses the leftovers of an interrupted layout change, usually none.
 
     Returns:
         One outcome per item, in their order; ``place`` is relative to the log dir. An undone replica is unchanged; if a

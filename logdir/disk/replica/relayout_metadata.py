@@ -54,10 +54,10 @@ def is_ours(data: bytes | None, topic: str | None) -> bool:
     if data is None or topic is None:
         return False
     try:
-        said = partition_metadata.parse(data)
+        written = partition_metadata.parse(data)
     except FormatError:
         return False
-    return data == with_topic(said.topic_id, topic)
+    return data == with_topic(written.topic_id, topic)
 
 
 def read_metadata(directory: Directory) -> Metadata:
@@ -86,7 +86,11 @@ def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
         return None
     if len(data) > limit:
         raise RefusedError(
-            f"{directory.path}/{name}", why=Why.FILE_TOO_LARGE, expected=f"at most {limit} bytes", found="a larger file"
+            f"{directory.path}/{name}",
+            why=Why.FILE_TOO_LARGE,
+            expected=f"at most {limit} bytes",
+            found="a larger file",
+            fix="neither Kafka nor logdird wrote it: inspect it, and write the true content back, or move it away",
         )
     return data
 
@@ -110,9 +114,9 @@ def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) 
                 path, why=Why.CHANGED, expected=f"topic id {topic_id}", found=f"no {METADATA_FILE}", fix=_AGAIN
             )
         return
-    said = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}").topic_id
-    if said != topic_id:
-        raise RefusedError(path, why=Why.CHANGED, expected=f"topic id {topic_id}", found=str(said), fix=_AGAIN)
+    written = partition_metadata.parse(found.data, f"{path}/{METADATA_FILE}").topic_id
+    if written != topic_id:
+        raise RefusedError(path, why=Why.CHANGED, expected=f"topic id {topic_id}", found=str(written), fix=_AGAIN)
 
 
 def original_of(directory: Directory, found: Metadata, topic_id: TopicId, *, is_kept: bool) -> RelayoutFile:

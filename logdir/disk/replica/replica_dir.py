@@ -52,7 +52,7 @@ def require_file(directory: Directory, name: str, kind: Type) -> None:
             f"{directory.path}/{name}",
             why=Why.UNEXPECTED_ENTRY,
             expected="only regular files in a partition directory",
-            found=kind.value,
+            found=kind.words,
             fix="inspect it and move it away; the replica is held until then",
         )
 

@@ -49,6 +49,8 @@ _LONGEST_MS = 500
 """A batch that takes longer makes the next one smaller: the last batch of a lock hold may begin just before two seconds
 are over.
 """
+LOOK_AGAIN = "run logdirctl staged ls, which shows what is staged now"
+"""Fix for a directory that is not, or no longer, staged."""
 _MARKS = frozenset(("", "purging"))
 """Suffixes of names under ``deleting/``."""
 
@@ -254,6 +256,7 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
                     why=Why.NAME_TAKEN,
                     expected="nothing of that name",
                     found="an entry of that name",
+                    fix="inspect it and move it away; nothing is ever replaced",
                 )
             put_entries(open_dir, item.marker)
             if item.drop_last_indexes:
@@ -284,6 +287,7 @@ def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
             why=Why.NOT_STAGED,
             expected="the name of a staged replica",
             found="a name of another kind",
+            fix=LOOK_AGAIN,
         )
     claimed = render_work_dir(parts._replace(mark="purging"))
     if not is_there(open_dir.deleting, name):
@@ -293,7 +297,7 @@ def _require_unclaimed(open_dir: OpenLogDir, name: str) -> None:
             why=Why.CHANGED,
             expected="a staged replica",
             found=found,
-            fix="run logdirctl staged ls, which shows what is staged now",
+            fix=LOOK_AGAIN,
         )
 
 
@@ -365,4 +369,7 @@ def require_staged(marker: ReplicaMarker, path: str) -> None:
         RefusedError: it belongs to an incoming one.
     """
     if marker.intent is Intent.INCOMING:
-        raise RefusedError(path, why=Why.NOT_STAGED, expected="a staged or captured replica", found=marker.intent.value)
+        found = "an incoming replica"
+        raise RefusedError(
+            path, why=Why.NOT_STAGED, expected="a staged or captured replica", found=found, fix=LOOK_AGAIN
+        )

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Directory, Disk, Owner
-from logdir.disk.kernel.failure import calling, is_full, is_sick, read_only
+from logdir.disk.kernel.failure import calling, is_full, is_sick, read_only, remedy_of
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.kernel.whole_path import not_a_file
@@ -112,8 +112,8 @@ def _refusal(path: str, top: Directory, error: OSError) -> DiskError:
     if is_full(error):
         fix = f"free space on that disk, then logdirctl init finishes what was begun at {path}; uninstall removes it"
         return DiskFullError(at, expected="room on its disk for a work root", found=found, fix=fix)
-    fix = "repeat the command as the owner of the log dir"
-    return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected="a work root that can be created", found=found, fix=fix)
+    expected = "a work root that can be created"
+    return RefusedError(at, why=Why.WORK_ROOT_FAILED, expected=expected, found=found, fix=remedy_of(error))
 
 
 def _begin(stack: ExitStack, disk: Disk, plan: InitPlan, candidate: Candidate, top: Directory) -> OpenLogDir:
@@ -181,7 +181,7 @@ def _ensure_directory(parent: Directory, name: str, owner: Owner) -> None:
         return
     if found.type is not Type.DIRECTORY:
         raise WorkRootConflictError(
-            f"{parent.path}/{name}", expected="a directory or nothing", found=found.type.value, fix="move it away"
+            f"{parent.path}/{name}", expected="a directory or nothing", found=found.type.words, fix="move it away"
         )
     if found.owner != owner:
         parent.adopt(name, owner)

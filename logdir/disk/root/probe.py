@@ -179,7 +179,13 @@ def refusal(open_dir: OpenLogDir, error: OSError) -> DiskError:
             found=error.strerror,
             fix="use ext4, XFS or btrfs",
         )
-    return RefusedError(path, why=Why.RENAME_FAILED, expected="a rename there and back", found=error.strerror or error)
+    return RefusedError(
+        path,
+        why=Why.RENAME_FAILED,
+        expected="a rename there and back",
+        found=error.strerror or error,
+        fix="check the kernel log for that disk; no replica was moved",
+    )
 
 
 def _mounts_differ(open_dir: OpenLogDir, path: str, error: OSError) -> RefusedError:
@@ -256,7 +262,7 @@ def prove_use(kind: WorkRootKind, open_dir: OpenLogDir, *, unsupported_fs: bool 
         raise RefusedError(
             name,
             why=Why.LEASE_NOT_PERMITTED,
-            expected="a lease (F_SETLEASE), which tells a purge whether a file is open",
+            expected="a lease (F_SETLEASE), by which a purge sees whether a file is open",
             found=error.strerror or error,
             fix="run as the owner of the log dirs and of the files there, on ext4, XFS or btrfs",
         ) from error

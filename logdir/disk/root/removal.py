@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from logdir.disk.kernel.calls import Directory, Disk
-from logdir.disk.kernel.failure import calling, no_permission, spares
+from logdir.disk.kernel.failure import calling, no_permission, remedy_of, spares
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.whole_path import a_directory, not_a_file
 from logdir.disk.root import probe
@@ -136,7 +136,7 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
             why=Why.WORK_ROOT_FAILED,
             expected="a work root that can be removed",
             found=error.strerror or error,
-            fix="check the content of the work root, then repeat the command",
+            fix=remedy_of(error),
         ) from error
 
 

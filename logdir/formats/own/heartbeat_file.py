@@ -22,7 +22,7 @@ FILE_NAME = HEARTBEAT
 VERSION = 1
 MAX_BOOTS = 2000
 """Limit of recorded boots; for a replica staged in an older boot only the time of the current boot counts."""
-MAX_BYTES = 512 << 10
+MAX_BYTES = 768 << 10
 """Room for ``MAX_BOOTS`` boots; a larger file is refused."""
 _MAX_BOOT_ID = 64
 _KIND = "heartbeat"
@@ -37,6 +37,10 @@ class Boot:
     """``CLOCK_BOOTTIME`` at the last heartbeat of this boot."""
     credited_ms: int
     """How much of the time between the previous boot and this one counts towards deadlines."""
+    from_ms: int = 0
+    """``CLOCK_BOOTTIME`` at the first heartbeat of this boot: before it the disk may have been in another host. 0 in a
+    file of 0.2.0, which counts all of a boot.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,12 @@ def render(value: Heartbeat) -> bytes:
         VERSION,
         {
             "boots": [
-                {"boot_id": boot.boot_id, "seen_ms": boot.seen_ms, "credited_ms": boot.credited_ms}
+                {
+                    "boot_id": boot.boot_id,
+                    "seen_ms": boot.seen_ms,
+                    "credited_ms": boot.credited_ms,
+                    **({"from_ms": boot.from_ms} if boot.from_ms else {}),
+                }
                 for boot in value.boots
             ],
             "wall_ms": value.wall_ms,
@@ -112,7 +121,12 @@ def parse(data: bytes, path: str = "") -> Heartbeat:
         if not 0 < len(boot.text("boot_id")) <= _MAX_BOOT_ID:
             raise boot.refused("boot_id", f"1 to {_MAX_BOOT_ID} characters")
         boots.append(
-            Boot(boot_id=boot.text("boot_id"), seen_ms=boot.number("seen_ms"), credited_ms=boot.number("credited_ms"))
+            Boot(
+                boot_id=boot.text("boot_id"),
+                seen_ms=boot.number("seen_ms"),
+                credited_ms=boot.number("credited_ms"),
+                from_ms=boot.number("from_ms") if boot.has("from_ms") else 0,
+            )
         )
     steady = None
     if raw.get("steady", "") is not None:

@@ -42,8 +42,11 @@ class Header(NamedTuple):
     cluster: str
     """The cluster's name in the fleet file."""
     cluster_id: str | None
+    """Its cluster id."""
     node_id: int
+    """The broker's node id."""
     inventory_sha256: str
+    """The digest of the inventories of the broker."""
     log_dirs: tuple[str, ...]
     """Absolute paths of the broker's log dirs."""
 
@@ -52,16 +55,21 @@ class Step(NamedTuple):
     """One replica that moves from the topic-name layout to the topic-id layout."""
 
     step: int
-    """From 1."""
+    """Its number, from 1."""
     log_dir: str
+    """The log dir that the replica lies in."""
     name: str
     """Its path, relative to the log dir: ``from`` in the document."""
     place: str
     """Its new path, relative to the log dir: ``to`` in the document."""
     topic: str
+    """The name of its topic."""
     topic_id: TopicId
+    """The id that it gets, or has."""
     partition: int
+    """Its number in the topic."""
     id_from: IdFrom
+    """Where the id is from."""
     log_bytes: int | None
     """Size when the inventory was taken, for people; a broker that ran since has changed it."""
 
@@ -70,7 +78,9 @@ class PlanDocument(NamedTuple):
     """The content of a plan document."""
 
     header: Header
+    """Its first line."""
     steps: tuple[Step, ...]
+    """Its steps, in their order."""
     sha256: str
     """SHA-256 in its footer, which names this document in ``layout.json``."""
 

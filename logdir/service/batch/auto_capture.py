@@ -13,7 +13,7 @@ Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from logdir import clock
 from logdir.decide import capture as rule
 from logdir.decide.auto_capture import CapturePolicy, passed_over
 from logdir.decide.capture import CAPTURABLE, plan_capture
+from logdir.decide.stale_disk import STALE_DISK
 from logdir.disk.kernel.failure import as_disk_error
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
@@ -45,7 +46,7 @@ LISTS_IN_DELAY: Final = 4
 """How often the log dirs are listed in the time that the broker keeps a directory, also while a look captures."""
 
 
-def _nobody() -> None:
+def _no_listing() -> None:
     """Listener that does nothing."""
 
 
@@ -64,6 +65,8 @@ class Leavers:
     """Whether the last look found a log dir that changed, or one that can be read again or no more."""
     missed: int = 0
     """Directories that the broker removed before they were captured."""
+    linked: dict[str, dict[str, ItemResult]] = field(default_factory=dict)
+    """By log dir and name: what is linked, and left to the next look to be made durable."""
     untried: frozenset[Place] = frozenset()
     """Directories that the last look left to the next one, because it took too long."""
     seen_at: dict[Place, int] = field(default_factory=dict)
@@ -71,6 +74,12 @@ class Leavers:
     looks: int = 0
     """How many looks there were."""
     starts: SeenStarts = field(default_factory=SeenStarts)
+
+    def reopened(self) -> None:
+        """Forget what was known of the log dirs as they were open before, and what their workers had linked."""
+        self.mtimes.clear()
+        self.names.clear()
+        self.linked.clear()
 
     def glance(self, broker: OpenBroker, *, is_same_required: bool) -> Glances:
         """Glance at every log dir, as ``broker.glance``; ``new`` takes what it returns."""
@@ -135,14 +144,14 @@ def capture_new(
     broker: OpenBroker,
     leavers: Leavers,
     policy: CapturePolicy,
-    listed: Callable[[], None] = _nobody,
+    listed: Callable[[], None] = _no_listing,
     glances: Glances | None = None,
 ) -> Captured:
     """Capture what is new since the last call.
 
     The log dirs are listed again meanwhile, and what is new by then is linked before what is linked is made durable:
-    the broker removes a directory after a fixed time, and what is linked it cannot take away. After a while only what
-    is linked is brought to its end.
+    the broker removes a directory after a fixed time, and what is linked it cannot take away. After a while the rest is
+    left to the next look, linked or not.
 
     Args:
         broker: Opened for changes.
@@ -158,10 +167,12 @@ def capture_new(
     """
     places = leavers.new(broker, glances)
     listed()
-    if not places:
+    look = _CaptureLook(broker, leavers, policy)
+    look.give_up_quarantined()
+    places = look.not_taken(places)
+    if not places and not look.is_busy and not look.rows:
         return Captured()
     leavers.untried = frozenset()
-    look = _CaptureLook(broker, leavers, policy)
     facts = look.take(places)
     listed_ms = clock.monotonic_ms()
     until_ms = listed_ms + LOOK_MS
@@ -169,26 +180,36 @@ def capture_new(
     while look.is_busy:
         look.step()
         now_ms = clock.monotonic_ms()
+        if now_ms >= until_ms:
+            look.leave_rest()
+            break
         if now_ms - listed_ms >= list_ms:
             places = look.not_taken(leavers.new(broker))
             listed()
             listed_ms = now_ms
-            if places and now_ms < until_ms:
+            if places:
                 facts = look.take(places)
-            elif places:
-                look.leave(places)
-        if now_ms >= until_ms:
-            look.leave_rest()
-    rows = look.rows
-    leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
-    gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
-    leavers.missed += sum((row.log_dir, row.path) not in _still_there(broker, gone) for row in gone)
-    return Captured(
-        items=(*look.others, *rows),
-        problems=tuple(look.problems),
-        is_cut_off=bool(leavers.untried),
-        facts=facts,
-    )
+    return look.ended(facts)
+
+
+def complete_linked(broker: OpenBroker, leavers: Leavers, policy: CapturePolicy, for_ms: int) -> Captured:
+    """Make durable what earlier looks have linked, and link nothing else: the log dirs are to be closed, or left alone.
+
+    Args:
+        broker: Opened for changes.
+        leavers: What is known so far; it is updated.
+        policy: The operator's policy.
+        for_ms: How long it may take; what is left then a later look takes for new.
+
+    Raises:
+        RefusedError, LogDirReplacedError: as ``capture_new``.
+    """
+    look = _CaptureLook(broker, leavers, policy)
+    look.give_up_quarantined()
+    until_ms = clock.monotonic_ms() + for_ms
+    while look.is_busy and clock.monotonic_ms() < until_ms:
+        look.step()
+    return look.ended(())
 
 
 class _CaptureLook:
@@ -196,11 +217,9 @@ class _CaptureLook:
 
     def __init__(self, broker: OpenBroker, leavers: Leavers, policy: CapturePolicy) -> None:
         self._broker, self._leavers, self._policy = broker, leavers, policy
-        self._taken: set[Place] = set()
+        self._taken = {(log_dir, name) for log_dir, linked in leavers.linked.items() for name in linked}
         self._left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
         """By log dir: what is still to be linked."""
-        self._linked: dict[str, dict[str, ItemResult]] = {}
-        """By log dir and name: what is linked, but not durable."""
         self.rows: list[ItemResult] = []
         """What became of those that were tried."""
         self.others: list[ItemResult] = []
@@ -210,7 +229,7 @@ class _CaptureLook:
     @property
     def is_busy(self) -> bool:
         """Whether something is still to be linked, or made durable."""
-        return any(self._left.values()) or any(self._linked.values())
+        return any(self._left.values()) or bool(self._leavers.linked)
 
     def not_taken(self, places: Sequence[Place]) -> tuple[Place, ...]:
         """Return those places that were not taken yet."""
@@ -232,6 +251,17 @@ class _CaptureLook:
             self._left.setdefault(row.log_dir, []).append((row, item))
         return facts
 
+    def give_up_quarantined(self) -> None:
+        """Forget linked captures on quarantined disks: a later look finds what is there."""
+        for log_dir, problem in self._broker.quarantined.items():
+            # Captures go on beside a stale disk.
+            if problem.slug != STALE_DISK:
+                self._forget(log_dir)
+
+    def _forget(self, log_dir: str) -> None:
+        rows = self._leavers.linked.pop(log_dir, {}).values()
+        self.rows += [replace(row, state=ItemState.UNDONE) for row in rows]
+
     def step(self) -> None:
         """Link some of what is left on every log dir; once all is linked, make some of it durable.
 
@@ -239,8 +269,8 @@ class _CaptureLook:
         """
         self._broker.require_unchanged()
         self._broker.require_owned()
-        some, left = {}, self._left
-        for log_dir in sorted({*left, *self._linked}):
+        some, left, all_linked = {}, self._left, self._leavers.linked
+        for log_dir in sorted({*left, *all_linked}):
             mine = left.get(log_dir, [])
             some[log_dir], left[log_dir] = mine[:AT_ONCE], mine[AT_ONCE:]
         is_all = not any(left.values())
@@ -253,30 +283,41 @@ class _CaptureLook:
         }
         gather(begun.values())
         for log_dir, pending in begun.items():
-            linked = self._linked.setdefault(log_dir, {})
+            linked = all_linked.setdefault(log_dir, {})
             try:
                 found = pending.result()
             except (LogDirError, OSError) as error:
                 self.problems.append(
                     error.problem() if isinstance(error, LogDirError) else as_disk_error(log_dir, error).problem()
                 )
-                rest = [*linked.values(), *(row for row, _ in (*some[log_dir], *left.pop(log_dir)))]
+                rest = [row for row, _ in (*some[log_dir], *left.pop(log_dir))]
                 self.rows += [replace(row, state=ItemState.UNDONE) for row in rest]
-                linked.clear()
+                self._forget(log_dir)
                 continue
             left[log_dir] = [*some[log_dir][found.begun :], *left[log_dir]]
             linked |= {item.name: row for row, item in some[log_dir][: found.begun]}
             self.rows += [after(linked.pop(one.path), one) for one in found.outcomes if one.path in linked]
-        self._linked = {log_dir: linked for log_dir, linked in self._linked.items() if linked}
+            if not found.linked:
+                self._forget(log_dir)  # The worker has, after an error that its answer did not bring.
+        self._leavers.linked = {log_dir: linked for log_dir, linked in all_linked.items() if linked}
 
-    def leave(self, places: Iterable[Place]) -> None:
-        """Leave directories to the next look."""
-        self._leavers.untried |= frozenset(places)
+    def ended(self, facts: tuple[LogDirFacts, ...]) -> Captured:
+        """Return what became of all that came to its end, and count what was missed."""
+        leavers, rows = self._leavers, self.rows
+        leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
+        gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
+        leavers.missed += sum((row.log_dir, row.path) not in _still_there(self._broker, gone) for row in gone)
+        return Captured(
+            items=(*self.others, *rows),
+            problems=tuple(self.problems),
+            is_cut_off=bool(leavers.untried or leavers.linked),
+            facts=facts,
+        )
 
     def leave_rest(self) -> None:
         """Leave what is not linked yet to the next look."""
-        self.leave((row.log_dir, row.path) for mine in self._left.values() for row, _ in mine)
-        self._left.clear()
+        rest = ((row.log_dir, row.path) for mine in self._left.values() for row, _ in mine)
+        self._leavers.untried |= frozenset(rest)
 
 
 def _sorted_out(

@@ -145,7 +145,7 @@ def _require_finished(broker: OpenBroker, *, is_recovered: bool) -> None:
 
 
 def _changeable(broker: OpenBroker) -> set[str]:
-    """Return the log dirs that crash recovery may change, if it may finish adoptions at all."""
+    """Return the log dirs in which crash recovery may change something."""
     return {open_dir.log_dir for open_dir in broker.changeable} - broker.without
 
 

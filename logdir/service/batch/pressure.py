@@ -88,7 +88,7 @@ def relieve(
                 break
             if looking is None:
                 looking = Rechecking(SourceRequest(), _AS_NAMED, broker, facts)
-            rows, problems = _purge(broker, item, room, looking, rates, reporter)
+            rows, problems = _purge(broker, item, room, looking, rates, reporter, halted)
             found.items += rows
             found.problems += problems
             if problems or any(row.state is not ItemState.DONE and row.new_path is not None for row in rows):
@@ -113,7 +113,13 @@ def _single(broker: OpenBroker, log_dir: str, items: tuple[StagedReplica, ...]) 
 
 
 def _purge(
-    broker: OpenBroker, item: StagedReplica, room: CaptureRoom, looking: Rechecking, rates: Rates, reporter: Reporter
+    broker: OpenBroker,
+    item: StagedReplica,
+    room: CaptureRoom,
+    looking: Rechecking,
+    rates: Rates,
+    reporter: Reporter,
+    halted: Halted,
 ) -> tuple[list[ItemResult], list[Problem]]:
     what, free, total = room.lacking[0]
     why = f"before its deadline: {free} of {total} {what} free, less than {room.least_free_percent} %"
@@ -121,7 +127,7 @@ def _purge(
     row = planned_item(action)
     if looking.against(action) is None:
         reporter.warn(row.detail)
-    return purge_all(broker, [(row, action)], rates, reporter, against=looking.against)
+    return purge_all(broker, [(row, action)], rates, reporter, against=looking.against, halted=halted)
 
 
 def _room(broker: OpenBroker, log_dir: str, *, at_least: int) -> CaptureRoom | None:

@@ -103,6 +103,11 @@ def purge_all(
         todo = [action for action in some if action.name not in outcomes]
         steps = {action.name: action for action in todo}
         while steps:
+            # Asked right before each step: the recheck, and captures in between, may have taken seconds.
+            if (error := halted()) is not None:
+                outcomes.update({name: _left((log_dir, name), error) for name in steps if name not in outcomes})
+                steps = {}
+                break
             _batch(broker, steps, rates, outcomes, problems, sick)
             steps = _cut_off(steps, outcomes)
             if not goes_on or log_dir in sick or halted() is not None:

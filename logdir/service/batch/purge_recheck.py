@@ -57,10 +57,15 @@ class PurgeOverrides(NamedTuple):
     """The operator's overrides (``--even-if-…``) for reasons that keep a staged replica from being purged."""
 
     is_even_if_assigned: bool = False
+    """``--even-if-assigned``: purge what is still assigned here, if another broker has it in the ISR."""
     is_even_if_last: bool = False
+    """``--even-if-last``: purge what was staged as the only in-sync replica, or with nothing known."""
     is_even_if_early: bool = False
+    """``--even-if-early``: purge what an operator staged, before its deadline."""
     is_latest_alone: bool = False
-    """As in ``PurgeRecheck``: no option of a command, but of the daemon on a nearly full disk."""
+    """Whether of several images the one that reaches furthest alone may keep a replica; no option of a command, but of
+    the daemon on a nearly full disk.
+    """
 
 
 NO_OVERRIDES: Final = PurgeOverrides()
@@ -197,11 +202,11 @@ def look_again(
 
     def blind(problem: Problem, cluster: ClusterState | None = None) -> Looked:
         # The plan warns of named replicas that are purged all the same.
-        told = None if blank.is_named else problem
+        warning = None if blank.is_named else problem
         cluster = cluster or with_own_logs(
             ClusterState(blind=problem), source, named, facts, last_applied, is_broker_running
         )
-        return Looked(replace(blank, blind=problem), told, cluster=cluster)
+        return Looked(replace(blank, blind=problem), warning, cluster=cluster)
 
     if parse_uri(source.uri) == OWN_LOG and not own_log_there(named, facts):
         if _is_zookeeper(named, facts, last_applied):

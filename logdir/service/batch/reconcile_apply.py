@@ -76,7 +76,7 @@ def apply(broker: OpenBroker, desired: Desired, policy: Policy, shown: Decided, 
     plan = shown.plan
     if plan is None:
         raise ValueError("a refused decision has no actions")
-    if plan.braked is not None and desired.document is not None:
+    if plan.over_limit is not None and desired.document is not None:
         # A document is applied as a whole, or the operator gives it again.
         return Applied(decided=shown, rows=planned_rows(plan), problems=(), has_changed=False)
     left = {_key(action): action for action in plan.actions}
@@ -139,10 +139,10 @@ class _Work:
     def decide(self, left: Collection[_Key]) -> Turn[_Key, ReconcileItem]:
         """Scan and decide again about the remaining actions; first write the records that must be durable."""
         facts = self.look(left)
-        is_counted = self.is_begun and self.shown.braked is None
+        is_counted = self.is_begun and self.shown.over_limit is None
         self.decided = decide(self.broker, self.desired, self.policy, facts, is_counted=is_counted)
         now = self.decided.plan
-        if now is None or now.refused is not None or (now.braked is not None and self.shown.braked is None):
+        if now is None or now.refused is not None or (now.over_limit is not None and self.shown.over_limit is None):
             self.is_stopped = True
             return Turn(is_over=True)
         if not self.is_begun:

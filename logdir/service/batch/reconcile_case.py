@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from logdir.decide.staged.deadline import require_delays
 from logdir.errors import ConfigError
 from logdir.service import reconcile
 from logdir.service.batch import reconcile_apply
@@ -26,12 +27,15 @@ class ReconcileRequest:
     """A request to compare a broker with a source of cluster metadata."""
 
     source: SourceRequest
+    """The source of cluster metadata that is followed."""
     policy: Policy = field(default_factory=Policy)
+    """The operator's options beside the source."""
 
     def require_valid(self) -> None:
         """Return if source and policy are valid. Raises ``ConfigError``."""
         if problems := self.policy.problems():
             raise ConfigError(problems)
+        require_delays(self.policy.delays)
         parse_uri(self.source.uri)
         quorum_word(self.source)
 
@@ -61,7 +65,7 @@ def run(broker: OpenBroker, asked: ReconcileRequest, *, is_applied: bool, report
     # What the staging limit holds back would be refused again.
     plan = decided.plan
     is_farther = shown.is_farther and not is_applied
-    has_more = plan is not None and plan.braked is None and (bool(plan.actions) or is_farther)
+    has_more = plan is not None and plan.over_limit is None and (bool(plan.actions) or is_farther)
     return Ran(
         exit=Exit.REFUSED if result.is_refused else Exit.DONE if result.is_done else Exit.PROBLEMS,
         problems=result.problems,

@@ -50,7 +50,7 @@ class SeenStarts:
         return "" if known is None else known.stamp
 
     def read(self, found: Glances) -> None:
-        """Keep what the file of every log dir said, before its directories were listed."""
+        """Keep what the file of every log dir held before its directories were listed."""
         self._before = self._now
         self._now = {}
         for log_dir, one in found.of.items():

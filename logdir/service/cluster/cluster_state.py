@@ -187,7 +187,7 @@ def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | N
         if own is None:
             return None
         with os.scandir(own) as entries:
-            found = [(entry.name, told.st_size, told.st_mtime_ns) for entry in entries if (told := entry.stat())]
+            found = [(entry.name, stat.st_size, stat.st_mtime_ns) for entry in entries if (stat := entry.stat())]
     except OSError:
         return None
     return tuple(sorted(found))

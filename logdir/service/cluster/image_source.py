@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from logdir.cluster import metadata_files, metadata_log, request_document, requests, znodes
 from logdir.cluster.assignment import AssignmentState, assignment_in
@@ -47,6 +48,8 @@ from logdir.service.cluster.read_whole import read_whole, readable
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 
+_MORE_READS: Final = 3
+"""How often the log of a running broker is read on; it appends to it about twice a second."""
 _WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
 """A watermark beyond the end of any log."""
 _NAME_ONE = "name a source: --from metadata:DIR, cluster:FILE, request:FILE or znodes:FILE"
@@ -180,6 +183,8 @@ def _read_desired(
             bound = _WHOLE if is_alone else watermark
             with _naming_own_log(directory, is_default=not uri.path):
                 image = _read_log(directory, node_id, bound, last_applied, is_past_needed=is_past_needed)
+                if is_alone and is_own and is_broker_running:
+                    image = _caught_up(image, named, facts, last_applied)
                 if is_end_needed:
                     latest = image if is_alone else _read_log(directory, node_id, _WHOLE, last_applied, known=image)
                     latest = as_ended(latest, directory) if is_ours else latest
@@ -332,6 +337,23 @@ def _read_log(
         return metadata_log.read(
             directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, last_applied=mark
         )
+
+
+def _caught_up(
+    image: Image, named: BrokerConfig, facts: Sequence[LogDirFacts], last_applied: ControllerFile | None
+) -> Image:
+    """Read the own log of the only voter on to its end, which a running broker moves."""
+    if named.metadata_log_dir is None:
+        return image  # Where it ends is not known.
+    farther = image
+    for _ in range(_MORE_READS):
+        if ends_now(farther, named, facts):
+            break
+        with metadata_files.reading(image.origin) as files:
+            files.forget()  # So that what was appended since it was opened is seen.
+        farther = _read_log(image.origin, image.node_id, _WHOLE, last_applied, known=farther)
+    # A voter added meanwhile may lack what was appended after it.
+    return farther if is_only_voter(image.origin, image.node_id) else image
 
 
 def _cluster_of(directory: str) -> str | None:

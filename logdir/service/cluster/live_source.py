@@ -46,7 +46,7 @@ def read_settings(path: str, option: str = "--from") -> ClientSettings:
 
 
 def require_client(path: str, option: str) -> None:
-    """Return if a client properties file and its stores can be used; nobody is asked.
+    """Return if a client properties file and its stores can be used; no broker is asked.
 
     Args:
         path: The file.
@@ -123,7 +123,7 @@ def committed_source(source: SourceRequest, path: str | None, cluster_id: str | 
 
     Args:
         source: The source that the operator named, or the default.
-        path: The client properties file; ``None``: nobody is asked.
+        path: The client properties file; ``None``: no broker is asked.
         cluster_id: Cluster id of the log dirs.
     """
     if path is None or source != SourceRequest():

@@ -43,9 +43,11 @@ class SourceRequest(NamedTuple):
     """The source of cluster metadata for a use case, and the operator's statement about the quorum."""
 
     uri: str = str(OWN_LOG)
+    """What ``--from`` takes; ``metadata:`` alone is the broker's own metadata log."""
     high_watermark: int | None = None
     """``HighWatermark`` of ``kafka-metadata-quorum describe --status``; requires ``leader_epoch``."""
     leader_epoch: int | None = None
+    """``LeaderEpoch`` of the same output; requires ``high_watermark``."""
 
 
 class QuorumWord(NamedTuple):

@@ -20,6 +20,7 @@ from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from logdir import clock
 from logdir.clock import Instant
+from logdir.decide.staged import deadline
 from logdir.decide.stale_disk import STALE_DISK
 from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
@@ -33,7 +34,9 @@ from logdir.errors import (
     LogDirSuspectError,
     Problem,
     RefusedError,
+    in_words,
 )
+from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import HEARTBEAT
 from logdir.refusal_slug import Why
@@ -69,6 +72,8 @@ class OpenBroker:
     """Log dirs without a whole work root, if the command allows that."""
     quarantined: dict[str, Problem] = field(default_factory=dict)
     """Quarantined log dirs and why; entries may be added later."""
+    unwritten: dict[str, Heartbeat] = field(default_factory=dict)
+    """Heartbeats that a full disk kept from being written, by log dir."""
     owned: Mapping[str, str] = field(default_factory=dict)
     """Path of the owner lock file of each log dir; empty if the command changes nothing."""
     last_look: LastLook = field(init=False)
@@ -176,7 +181,7 @@ class OpenBroker:
         except LogDirError as error:
             raise _edited(str(self.request.server_properties), error.found) from error
         if now._replace(rack=None) != self.named._replace(rack=None):
-            raise _edited(str(self.request.server_properties), f"{', '.join(now.log_dirs)} of node {now.node_id}")
+            raise _edited(str(self.request.server_properties), _changed(self.named, now))
 
     def require_owned(self) -> None:
         """Return if every owner lock is still ours: another process may own a recreated ``owner.lock``.
@@ -326,13 +331,31 @@ class OpenBroker:
         """
         for open_dir in self.changeable:
             with self._map_os_errors(open_dir.log_dir, open_dir.work.path):
-                try:
-                    is_lost = heartbeat.beat(open_dir, now) is None
-                except DiskFullError:
-                    # An old heartbeat only makes deadlines later, and a full disk needs the purge to free space.
-                    continue
-                if is_lost:
+                if self.beat_of(open_dir, now) is None:
                     self.notes.append(heartbeat_lost(open_dir))
+
+    def beat_of(self, open_dir: OpenLogDir, now: Instant) -> Heartbeat | None:
+        """Advance the heartbeat of a log dir; return it, ``None`` if there is none to advance.
+
+        A full disk needs a purge to free space: there the heartbeat counts although it is not written.
+
+        Raises:
+            LogDirError, OSError: as ``heartbeat.beat``, but for a full disk.
+        """
+        log_dir = open_dir.log_dir
+        try:
+            written = heartbeat.beat(open_dir, now, self.unwritten.get(log_dir))
+        except DiskFullError:
+            known = self.heartbeat_of(open_dir)
+            if known is not None:
+                known = self.unwritten[log_dir] = deadline.beat(known, now)
+            return known
+        self.unwritten.pop(log_dir, None)
+        return written
+
+    def heartbeat_of(self, open_dir: OpenLogDir) -> Heartbeat | None:
+        """Return the heartbeat of a log dir, as ``heartbeat.read``; a later one if that could not be written."""
+        return self.unwritten.get(open_dir.log_dir) or heartbeat.read(open_dir)
 
 
 def heartbeat_lost(open_dir: OpenLogDir) -> Problem:
@@ -340,6 +363,17 @@ def heartbeat_lost(open_dir: OpenLogDir) -> Problem:
     fix = "run logdirctl init to recreate it: until then nothing is purged on this log dir"
     path = f"{open_dir.work.path}/{HEARTBEAT}"
     return Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)
+
+
+def _changed(before: BrokerConfig, now: BrokerConfig) -> str:
+    """Return the settings that differ, each with its value now."""
+    settings = (
+        ("log.dirs", before.log_dirs, now.log_dirs),
+        ("node.id", before.node_id, now.node_id),
+        ("metadata.log.dir", before.metadata_log_dir, now.metadata_log_dir),
+    )
+    changed = (f"{key}={in_words(value)}" for key, old, value in settings if old != value)
+    return "; ".join(changed) or "a change of its roles, its voters, or a variable"
 
 
 def _edited(path: str, found: str) -> RefusedError:

@@ -1,7 +1,7 @@
 """Root becomes the owner of a broker's log dirs before a command changes them.
 
 Then no file of root's can be left where the broker would have to read it, and the kernel refuses what the owner may not
-do. The owners are asked of worker processes, so a log dir that hangs keeps nobody.
+do. The owners are asked of worker processes, so a log dir that hangs stops no command.
 
 Not here: the owner that each new file gets anyway (``disk.kernel.host``).
 
@@ -118,7 +118,7 @@ def _asked(log_dirs: Sequence[str], patience_ms: int) -> tuple[dict[str, tuple[i
                 silent.append(error)
                 continue
             except (LogDirError, OSError):
-                continue  # The command itself says what is wrong there.
+                continue  # The command itself reports what is wrong there.
             if owner is not None:
                 found[log_dir] = owner
     finally:

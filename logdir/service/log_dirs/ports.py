@@ -242,12 +242,12 @@ class BrokerPorts:
 
         Args:
             path: Path of the log, if known.
-            call: The call; takes and returns values, and changes nothing.
+            call: Changes nothing; its arguments and its result can be sent to another process.
             args: Its arguments.
             kwargs: Its arguments.
 
         Raises:
-            LogDirSuspectError: the disk of the log does not answer now, or did not before.
+            LogDirSuspectError: the disk of the log does not answer, or did not earlier and is not tried again.
         """
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):

@@ -75,9 +75,9 @@ def result_of(
         is_applied: Whether the command was to carry it out.
     """
     plan, document, refused = decided.plan, decided.document, decided.refused
-    braked = None if plan is None else plan.braked
+    over_limit = None if plan is None else plan.over_limit
     items = tuple(rows) if rows is not None else () if plan is None else planned_rows(plan)
-    held_back = None if braked is None else braked._replace(fix="check the plan, then add --even-over-limit")
+    held_back = None if over_limit is None else over_limit._replace(fix="check the plan, then add --even-over-limit")
     found = [*problems, *(() if plan is None else plan.unseen), refused, held_back, desired.image.ended]
     found += [item.problem for item in items]
     return ReconcileResult(
@@ -88,7 +88,7 @@ def result_of(
         answers=() if document is None else tuple(map(_answer, document.answers)),
         items=items,
         problems=tuple(problem for problem in found if problem is not None),
-        is_refused=refused is not None or braked is not None,
+        is_refused=refused is not None or over_limit is not None,
         is_whole=(plan is None or plan.is_whole)
         and not any(item.state in (ItemState.UNDONE, ItemState.WAITING) for item in items),
     )

@@ -21,7 +21,7 @@ class Reporter(Protocol):
         """The work has ended, completely or not."""
 
     def warn(self, line: str) -> None:
-        """A warning, shown at once: a scheduled loss of data, or the basis of a change."""
+        """A warning, shown at once: data that will be removed, or which metadata a change relies on."""
 
 
 class Silent:

@@ -37,7 +37,7 @@ class Selection(NamedTuple):
     """The operator's selection of staged replicas."""
 
     selector: str | None
-    """``None``: all."""
+    """The replicas; ``None``: all."""
     disk: str | None = None
     """Only replicas of this log dir."""
     names: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ def nothing_staged(facts: Sequence[LogDirFacts], selector: str) -> tuple[Problem
     if meant:  # The replica exists but is not eligible, so no similar name is suggested.
         is_begun = all(one.kind is Kind.PURGING for one in meant)
         found = "a replica whose removal has begun" if is_begun else f"only {', '.join(one.place for one in meant)}"
-        fix = "logdirctl staged ls lists what there is"
+        fix = "logdirctl staged ls lists the staged replicas"
         expected = "a staged replica with the given --name on the given --disk"
         return (*unread, Problem("nothing-selected", selector, expected, found, fix))
     return (*unread, nothing_selected(selector, "staged ls", known))

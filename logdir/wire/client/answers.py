@@ -40,7 +40,7 @@ class Cluster:
 
 
 class Existence(Enum):
-    """What a broker says of a topic id."""
+    """How a broker answers about a topic id."""
 
     PRESENT = "present"
     GONE = "gone"
@@ -70,7 +70,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicState:
-    """What a broker says of one topic id."""
+    """A broker's answer about one topic id."""
 
     topic_id: TopicId
     existence: Existence
@@ -183,7 +183,7 @@ def topics_of(where: str, body: dict[str, Any], asked: Collection[TopicId]) -> T
     _require_distinct(where, "topic ids", [state.topic_id for state in states])
     if {state.topic_id for state in states} != set(asked):
         raise _malformed(
-            where, f"an answer about each of {len(asked)} topic ids", f"one about {len(states)}, not the same"
+            where, f"an answer about each of {len(asked)} topic ids", f"one about {len(states)}: others, or too few"
         )
     return Topics(cluster_id=body["clusterId"], topics={state.topic_id: state for state in states})
 
@@ -292,7 +292,7 @@ def offsets_of(where: str, body: dict[str, Any], topic: str, asked: Collection[i
     found = [(one["name"], part["partitionIndex"], part) for one in body["topics"] for part in one["partitions"]]
     if sorted(names[:2] for names in found) != sorted((topic, partition) for partition in asked):
         raise _malformed(
-            where, f"an answer about {len(asked)} partitions of {topic}", f"one about {len(found)}, not the same"
+            where, f"an answer about {len(asked)} partitions of {topic}", f"one about {len(found)}: others, or too few"
         )
     errors = {number: part["errorCode"] for _, number, part in found if part["errorCode"] != error_codes.NONE}
     offsets = {number: part["offset"] for _, number, part in found if number not in errors}

@@ -36,7 +36,7 @@ class ClusterClient:
     """Connections to the brokers of one cluster; ``close`` ends them."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        """Prepare a client; reads the stores of TLS, and connects to nobody yet.
+        """Prepare a client; reads the stores of TLS, and connects to no broker yet.
 
         Raises:
             ConfigError: a store of TLS cannot be used.
@@ -69,7 +69,7 @@ class ClusterClient:
         return self._cluster(self._deadline())
 
     def topics(self, topic_ids: Collection[TopicId], node_id: int | None = None) -> Topics:
-        """Return what one broker says of topics, asked by their ids. Blocks.
+        """Return one broker's answer about topics, asked by their ids. Blocks.
 
         A broker that has started a moment ago may not know every topic yet, so that *gone* from one broker proves
         nothing.
@@ -210,7 +210,7 @@ class ClusterClient:
         for index, address in enumerate(self._settings.bootstrap):
             others = len(self._settings.bootstrap) - index
             try:
-                # A server that accepts and says nothing leaves time for the others.
+                # A server that accepts and never answers leaves time for the others.
                 return open_session(address, self._settings, self._context, deadline.part(others))
             except AuthenticationFailedError:
                 raise  # The others would refuse, too, and may lock the user out.

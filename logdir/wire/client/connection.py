@@ -3,7 +3,7 @@
 The length before an answer is judged before a byte of it is read. After any error a connection is closed: what follows
 in it belongs to nothing that was asked.
 
-Not here: authentication (``sasl``), the choice of versions (``session``), what an answer says (``answers``).
+Not here: authentication (``sasl``), the choice of versions (``session``), the content of an answer (``answers``).
 
 Spec: kafka-formats §11; design §4; style §4, the client is the only network code of its ring.
 """

@@ -1,7 +1,7 @@
 """Errors of asking a cluster: each is one line that names the broker, and never holds a secret.
 
 What a broker writes as the text of an error is left out everywhere: a broker that was given a password could put it
-there. Its error number says the same.
+there. Its error number has the same meaning.
 
 Not here: errors of the client properties file (``settings``), of bytes in general (``errors`` of ``logdir.wire``).
 

@@ -44,7 +44,7 @@ class Login:
 
 
 class JaasError(Exception):
-    """The value is not in the format; ``expected`` says what is missing and shows nothing of the value."""
+    """The value is not in the format; ``expected`` names what is missing and shows nothing of the value."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)

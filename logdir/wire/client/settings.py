@@ -244,7 +244,7 @@ def _login(found: Found, mechanism: str, login: jaas.Login, wanted: str) -> Sasl
         found.problem(wanted, "another login module")
         return None
     if login.options.get("tokenauth", Secret("")).reveal().lower() == "true":
-        found.refuse("a user with a password", "tokenauth, a delegation token", "use the name and password of a user")
+        found.refuse("a user with a password", "tokenauth, a delegation token", "give the name and password of a user")
         return None
     missing = [name for name in ("username", "password") if name not in login.options]
     if missing:

@@ -83,7 +83,7 @@ def _blocks(store: Store, key: str) -> tuple[str, PemBlocks]:
     try:
         data = _read(store.path)
     except OSError as error:
-        expected = f"a file that can be read, as {key}.location says"
+        expected = f"a file that can be read, named by {key}.location"
         raise _unusable(store.path, expected, error.strerror or type(error).__name__) from error
     return store.path, pem.parse(data.decode("latin-1"))
 

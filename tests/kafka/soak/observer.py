@@ -37,6 +37,7 @@ class Observer:
         self._known: set[str] = set()
         self._early: list[str] = []
         self._let_go: set[str] = set()
+        self._kept_again: set[str] = set()
         self._lock = threading.Lock()
         self._is_stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -54,11 +55,12 @@ class Observer:
         """Expect that these leave ``deleting/`` from now on: an operator asked for it."""
         with self._lock:
             self._let_go.update(keys)
+            self._kept_again.difference_update(keys)
 
     def keep(self, keys: Sequence[str]) -> None:
-        """Expect that these stay from now on until they are due."""
+        """Expect that these stay until they are due, once a look that begins later has seen which are still there."""
         with self._lock:
-            self._let_go.difference_update(keys)
+            self._kept_again.update(keys)
 
     def has_seen(self, key: str) -> bool:
         """Whether a topic id and partition was ever seen staged."""
@@ -80,10 +82,13 @@ class Observer:
 
     def _run(self) -> None:
         while not self._is_stopping.wait(_PAUSE_S):
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """List once, and judge what went since the last time."""
         found: dict[str, _Seen] = {}
+        with self._lock:
+            kept_again = self._kept_again.copy()
         for top in self._tops:
             for entry in os.scandir(top):
                 if entry.name == "probe" or entry.name.endswith(".purging"):
@@ -104,6 +109,8 @@ class Observer:
             for path, before in self._staged.items():
                 if path not in found:
                     self._judge(path, before, at_ms)
+            self._let_go -= kept_again & self._kept_again
+            self._kept_again -= kept_again
             self._staged = found
             self._known.update(_key(path) for path in found)
 

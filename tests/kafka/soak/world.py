@@ -22,6 +22,7 @@ from logdir.errors import LogDirError
 from logdir.service.batch.use_cases import spec_of
 from logdir.service.report.exit_status import AnsweredError
 from tests.kafka.client import ClientError
+from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.soak.disk import digest, look, work_of
 from tests.kafka.soak.kill import Task, children
@@ -81,6 +82,8 @@ class World:
     def start(self) -> None:
         """Start daemon and observer."""
         self.daemon.start()
+        assert self.daemon.process is not None
+        require_no_rights_in_proof(self.broker.pid, self.daemon.process.pid)
         self.observer.start()
 
     def close(self) -> None:

@@ -107,7 +107,11 @@ class Process:
         return found
 
     def watches(self) -> list[int]:
-        return [pid for pid in self.children() if b"worker.watch" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        found = []
+        for pid in self.children():
+            with suppress(FileNotFoundError, ProcessLookupError):  # It has ended meanwhile.
+                found += [pid] if b"worker.watch" in Path(f"/proc/{pid}/cmdline").read_bytes() else []
+        return found
 
 
 class Daemon(Process):

@@ -49,7 +49,7 @@ def put(state: Path, name: str) -> None:
 
 ERRORS: dict[str, Exception] = {
     "a disk": DiskError("/d1", expected="a call that succeeds", found="Input/output error"),
-    "a log dir that is replaced": RefusedError("/d1", why=Why.CONFIGURATION_CHANGED, expected="x", found="y"),
+    "a log dir that is replaced": RefusedError("/d1", why=Why.CONFIGURATION_CHANGED, expected="x", found="y", fix="z"),
     "a call": OSError(5, "Input/output error"),
     "the broker": LockHeldError("/d1/.lock", expected="no process that holds it", found="pid 1"),
 }

@@ -86,6 +86,7 @@ def test_a_timer_that_fires_a_moment_early_is_set_again_by_the_next_sweep(tmp_pa
         session.close()
 
 
+@pytest.mark.slow
 def test_what_becomes_due_while_a_purge_is_planned_is_asked_about_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,11 +16,13 @@ from logdir import clock
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import RefusedError
+from logdir.refusal_slug import Why
 from logdir.service.batch.use_cases import NAMES, spec_of
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.logdir.daemon.rig import daemon, until
 from tests.logdir.daemon.test_inbox import WITH_GONE
 from tests.tools.ctl import ctl, ctl_json, held, launch
+from tests.whole_refusal import require_whole
 from tools.cli.arguments import Exit
 
 LOCKLESS = {"capture", "staged hold", "staged export", "staged purge"}
@@ -55,6 +57,22 @@ def test_until_five_minutes_have_passed_only_what_needs_no_lock_is_done(now: lis
                 awaited.admit(specs[name], ("/d1",))
     now[0] += 1
     assert awaited.admit(specs["stage"], ("/d1",)) is specs["stage"]
+
+
+def test_what_needs_a_lock_is_refused_with_how_long_it_waits(now: list[int]) -> None:
+    awaited = StartAwaited()
+    awaited.begin()
+    now[0] += MINUTE_MS + 1
+    with pytest.raises(RefusedError) as raised:
+        awaited.admit(spec_of("stage"), ("/d1", "/d2"))
+    require_whole(
+        raised.value,
+        Why.HANDED_OVER,
+        path="/d1, /d2",
+        expected="log dirs that are not handed over to a broker",
+        found="a handover, and no broker that runs since",
+        fix="wait until it runs; if none starts, wait 240 s",
+    )
 
 
 def test_a_broker_that_runs_is_awaited_no_more(now: list[int]) -> None:
@@ -180,6 +198,7 @@ def test_what_could_not_be_kept_once_is_no_problem_of_later_requests(tmp_path: P
         assert ctl("capture", *named, "--apply").err == ""
 
 
+@pytest.mark.slow
 def test_a_daemon_that_is_started_anew_meanwhile_is_waited_for(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         for number in (signal.SIGTERM, signal.SIGKILL):

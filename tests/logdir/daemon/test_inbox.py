@@ -18,7 +18,7 @@ import pytest
 from logdir.formats.own import controller_file
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.daemon.rig import Daemon, daemon, until
-from tests.reconcile.universe import document, listed, stopped
+from tests.reconcile.universe import document, listed
 from tests.tools.ctl import HOME, ctl, held, tree
 from tests.tools.reconcile_rig import GONE, OTHER, age
 from tools.cli.arguments import Exit
@@ -79,78 +79,6 @@ def position(one: Daemon) -> tuple[int, int] | None:
 
 def waiting(one: Daemon) -> list[str]:
     return [problem.line() for problem in one.status().waiting]
-
-
-def test_kip516_a_full_request_stages_what_it_leaves_out_warns_of_it_and_it_is_purged_in_time(tmp_path: Path) -> None:
-    with daemon(tmp_path, more=f"{SWEEP}delete.topic.delay.ms: 6s\n") as one:
-        broker(one)
-        put(one, "1.json", WITHOUT_GONE)
-        until_handled(one, done=1)
-        assert lie(one) == {"inbox": [], "done": ["1.json"], "refused": [], "running": []}
-        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
-        assert position(one) == (5, 1)
-        lines = [json.loads(line) for line in one.log.splitlines() if "request.warning" in line]
-        assert [line["level"] for line in lines] == ["WARNING", "WARNING"]
-        for number, line in enumerate(lines):
-            start = f"{one.log_dirs[1]}/gone-{number} ({GONE}) is staged, and can be restored until 20"
-            assert line["detail"].startswith(start)
-            assert line["detail"].endswith("Z")
-        at_ms = one.status().next_due_ms
-        # A restart inside the window keeps the deadline.
-        one.stop(signal.SIGKILL)
-        one.start()
-        until("they are purged", lambda: one.staged(1) == [])
-        assert at_ms is not None
-        assert time.time() * 1000 >= at_ms
-        assert lie(one)["done"] == ["1.json"]
-
-
-def give(one: Daemon, way: str, *documents: dict[str, Any]) -> None:
-    """Let the daemon follow documents, one after the other."""
-    for number, value in enumerate(documents, 1):
-        if way == "inbox":
-            put(one, f"{number}.json", value)
-            continue
-        file = one.folder / "request.json"
-        file.write_text(json.dumps(value))
-        said = ctl("reconcile", "--from", f"request:{file}", "--config", one.config, "--apply")
-        assert said.status == Exit.DONE, said
-    if way == "inbox":
-        until_handled(one, done=len(documents))
-
-
-WAYS = pytest.mark.parametrize("way", ["inbox", "socket"])
-
-
-@WAYS
-def test_kip516_a_full_request_gives_what_it_leaves_out_a_deadline(tmp_path: Path, way: str) -> None:
-    with daemon(tmp_path, more=SWEEP) as one:
-        broker(one)
-        give(one, way, WITHOUT_GONE)
-        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
-        marker = json.loads(Path(f"{one.log_dirs[1]}.logdird/deleting/{GONE}_0/replica.json").read_text())
-        assert (marker["reason"], marker["delay_ms"]) == ("absent", 14_400_000)
-        until("status shows it", lambda: one.status().next_due_ms == marker["staged_at_ms"] + 14_400_000)
-
-
-@WAYS
-def test_kip516_an_incremental_request_stages_only_what_differs_in_id(tmp_path: Path, way: str) -> None:
-    with daemon(tmp_path, more=SWEEP) as one:
-        broker(one)
-        give(one, way, WITH_GONE, document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=2))
-        assert one.staged(1) == [f"{GONE}_0"]
-        until("it is held", lambda: one.status().log_dirs[1].held == 1)
-        assert position(one) == (5, 2)
-
-
-@WAYS
-def test_kip516_stop_replica_with_delete_stages_what_it_names(tmp_path: Path, way: str) -> None:
-    with daemon(tmp_path, more=SWEEP) as one:
-        broker(one)
-        stop = document(stopped(delete=True, gone=(GONE, (0, 1))), api="StopReplica", form="kip", sequence=2)
-        give(one, way, WITH_GONE, stop)
-        assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
-        assert position(one) == (5, 2)
 
 
 def test_documents_are_followed_in_order_of_name(tmp_path: Path) -> None:
@@ -230,6 +158,7 @@ def test_a_document_that_was_cut_off_is_followed_again(tmp_path: Path) -> None:
         assert lie(one)["running"] == []
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_end_is_the_same(tmp_path: Path) -> None:
     draw = random.Random(516)
     with daemon(tmp_path, is_started=False, more=SWEEP) as one:

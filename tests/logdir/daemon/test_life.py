@@ -116,6 +116,7 @@ def test_a_disk_that_loses_its_work_root_later_is_left_out_and_the_others_go_on(
         assert "found no work root (no-work-root)" in handed.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("belongs", [{"node": 7}, {"cluster": "AkU3OEVBNTcwNTJENDM2Qk"}])
 def test_a25_the_disk_of_another_broker_is_left_out_and_the_others_go_on(

@@ -14,6 +14,8 @@ import pytest
 
 from logdir.daemon.faults import StoppingError, stopping_error
 from logdir.daemon.requests import Request, Requests
+from logdir.daemon.socket.server import path_of
+from logdir.errors import Problem
 from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import Daemon, ask, daemon, until
 from tests.oracle.oracle import answer
@@ -40,6 +42,21 @@ def plan_of(one: Daemon) -> Path:
     plan = one.folder / "1.jsonl"
     plan.write_bytes(data)
     return plan
+
+
+def altered_over_the_socket(one: Daemon, plan: Path) -> Problem:
+    """Send a document of which one step was altered; return the daemon's problem, the same as that of a file."""
+    text = plan.read_text().replace('"partition":1,', '"partition":2,')
+    body = json.dumps({"apply": True, "request": {"verb": "apply", "document": text}}).encode()
+    head = f"POST {path_of('layout')} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    value = json.loads(ask(one.socket, head.encode() + body).partition(b"\r\n\r\n")[2])
+    (problem,) = (Problem(**found) for found in value["problems"])
+    file = plan.with_name("altered.jsonl")
+    file.write_text(text)
+    said = ctl("layout", "apply", file, "--config", one.config, "--apply")
+    assert said.status == value["exit"]
+    assert problem.line().replace("LayoutRequest.document", str(file)) in said.err
+    return problem
 
 
 def timeless(said: Said) -> Said:
@@ -129,6 +146,7 @@ def exported(one: Daemon, into: Path, size: int) -> subprocess.Popen[bytes]:
     return asked
 
 
+@pytest.mark.slow
 def test_a17_a_deletion_is_captured_while_an_export_copies(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
         asked = exported(one, tmp_path / "copy", 1 << 30)
@@ -243,6 +261,9 @@ def test_a_layout_is_changed_by_the_daemon_and_nothing_else_meanwhile(tmp_path: 
         words = ("layout", "check", plan, "--config", one.config)
         there, there_json = ctl(*words), ctl(*words, "--json")
         assert there.status == Exit.DONE, there
+        altered = altered_over_the_socket(one, plan)
+        assert (altered.slug, altered.found[:16]) == ("malformed-file", "3 steps, sha256 ")
+        assert (one.log_dirs[0] / "pay-0").is_dir()
         said = ctl("layout", "apply", plan, "--config", one.config, "--apply")
         assert (said.status, "What is kept on this host" in said.err) == (Exit.DONE, True), said
         assert not (one.log_dirs[0] / "pay-0").exists()

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from logdir.clock import Instant
 from logdir.daemon.config import parse
+from logdir.daemon.report.history import History
 from logdir.daemon.session import Kept, Session
 from logdir.daemon.state import LogDirState
+from logdir.daemon.supervisor import Supervisor
+from logdir.daemon.work import Work
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.disk.kernel.kernel_clock import read_instant
-from logdir.errors import LogDirReplacedError
+from logdir.disk.record import heartbeat
+from logdir.errors import DiskFullError, LogDirReplacedError
 from logdir.formats.own import heartbeat_file
 from logdir.formats.own.heartbeat_file import Boot
+from logdir.service.batch import auto_capture
 from logdir.service.batch.auto_capture import capture_new
 from logdir.service.report.result import ItemState
 from logdir.worker.port import LocalPort
 from logdir.worker.reaping import Unreaped, has_ended
 from logdir.worker.remote import RemotePort
-from tests.builders import partition
+from tests.builders import TOPIC_ID, partition
 from tests.logdir.daemon.rig import UNIQUE, Daemon, until
 
 
@@ -207,3 +214,79 @@ def test_a40_the_worker_that_is_killed_and_lives_on_is_kept_when_its_session_is_
         session.close()
         assert unreaped.pids() == {str(one.log_dirs[1]): port.pid}
     until("the killed process has ended", lambda: unreaped.pids() == {})
+
+
+def link_only(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a look link one of two deletions of the first log dir, and end."""
+    with monkeypatch.context() as short:
+        short.setattr(auto_capture, "LOOK_MS", 0)
+        short.setattr(auto_capture, "AT_ONCE", 1)
+        assert capture_new(session.broker, session.kept.leavers, CapturePolicy()).items == ()
+    assert [len(names) for names in session.kept.leavers.linked.values()] == [1]
+
+
+def test_what_was_linked_is_not_completed_on_a_disk_on_which_a_sync_failed_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Daemon(tmp_path)
+    session = opened(one)
+    for number in range(2):
+        one.delete(one.make(number=number))
+    link_only(session, monkeypatch)
+    fail_syncs_of(session, one.log_dirs[0])
+    session.note_failed_syncs()
+    found = capture_new(session.broker, session.kept.leavers, CapturePolicy())
+    assert sorted(item.state.value for item in found.items) == ["refused", "undone"]
+    assert (one.staged(), session.kept.leavers.linked) == ([], {})
+    session.close()
+
+
+@pytest.mark.parametrize("way", ["the daemon ends", "the broker stops"])
+def test_a17_what_was_linked_is_completed_before_the_log_dirs_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    one = Daemon(tmp_path)
+    if way == "the broker stops":
+        one.config.write_text(one.config.read_text().replace("auto.while.stopped: true", "auto.while.stopped: false"))
+    (tmp_path / "state").mkdir()
+    session = opened(one)
+    work = Work(session, Supervisor(session.config, version="0", history=History(session.config.state_dir)))
+    work.begin()
+    gone = [one.delete(one.make(number=number)) for number in range(2)]
+    link_only(session, monkeypatch)
+    if way == "the daemon ends":
+        work.finish()
+    else:
+        work.sweep()
+    assert one.staged() == [f"{TOPIC_ID}_0"]
+    assert gone[1].exists()
+    assert work.status().captured == 1
+    session.close()
+
+
+def test_a10_time_counts_on_a_disk_that_is_too_full_for_a_heartbeat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = Daemon(tmp_path)
+    session = opened(one)
+    (open_dir, _) = session.broker.open_dirs
+    start = Instant(boot_id="another", boottime_ms=3_600_000, wall_ms=1_800_000_000_000, is_synchronised=False)
+    with monkeypatch.context() as full:
+
+        def fails(*arguments: object) -> NoReturn:
+            raise DiskFullError("heartbeat.json", expected="free space", found="none", fix="free some")
+
+        full.setattr(heartbeat, "_write", fails)
+        for hours in (0, 1, 30):
+            now = start._replace(boottime_ms=start.boottime_ms + hours * 3_600_000)
+            session.beat(now)
+    known = session.broker.heartbeat_of(open_dir)
+    assert known is not None
+    assert known.boots[-1] == Boot(boot_id="another", seen_ms=31 * 3_600_000, credited_ms=0, from_ms=3_600_000)
+    assert session.broker.quarantined == {}
+    # It is written as soon as there is space.
+    session.beat(now)
+    written = heartbeat.read(open_dir)
+    assert written is not None
+    assert written.boots[-1] == known.boots[-1]
+    session.close()

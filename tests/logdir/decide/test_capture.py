@@ -13,6 +13,7 @@ from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.refusal_slug import Why
 from tests.logdir.decide.builders import HOUR_MS, altered, facts, replica
+from tests.whole_refusal import require_whole
 
 DELETE = replica(f"orders-3.{'0' * 32}-delete", kind=Kind.DELETE)
 STRAY = replica(f"orders-4.{'0' * 32}-stray", kind=Kind.STRAY)
@@ -62,6 +63,32 @@ def test_a17_nothing_is_captured_on_a_disk_with_less_than_a_tenth_free(room: Cap
     done, refused = decide(DELETE, room=room)
     assert [path for path, _ in done] == ([DELETE.path] if is_enough else [])
     assert refused == ([] if is_enough else [(DELETE.path, Why.LOW_SPACE)])
+
+
+def test_a17_a_disk_with_too_little_free_is_refused_in_figures() -> None:
+    request = CaptureRequest(selected=(("/d1", DELETE.path),), delays=DELAYS)
+    (refusal,) = plan_capture(request, [facts(DELETE)], {"/d1": replace(ROOM, free_bytes=9)}).refusals
+    require_whole(
+        refusal.problem,
+        Why.LOW_SPACE,
+        path=f"/d1/{DELETE.path}",
+        expected="at least 10 % of the bytes of its disk free",
+        found="9 of 100",
+        fix="free space first: what is captured keeps the space that its broker would free",
+    )
+
+
+def test_a_directory_that_its_broker_has_removed_meanwhile_is_refused() -> None:
+    request = CaptureRequest(selected=(("/d1", DELETE.path),), delays=DELAYS)
+    (refusal,) = plan_capture(request, [facts()], {"/d1": ROOM}).refusals
+    require_whole(
+        refusal.problem,
+        Why.NOT_FOUND,
+        path=f"/d1/{DELETE.path}",
+        expected="a -delete or -stray directory",
+        found="no such directory: its broker has removed it, or taken it back",
+        fix="logdirctl describe lists the replicas on all disks",
+    )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def booted(then: Instant, gap_ms: int, boot_id: str = "boot-2", *, synchronised:
 
 
 def beats(heartbeat: Heartbeat, start: Instant, minutes: int) -> tuple[Heartbeat, Instant]:
-    now = start
+    """Beat at a moment, and each minute after it."""
+    now, heartbeat = start, beat(heartbeat, start)
     for _ in range(minutes):
         now = later(now, MINUTE_MS, synchronised=start.is_synchronised)
         heartbeat = beat(heartbeat, now)
@@ -231,8 +232,47 @@ def test_a_wall_clock_before_the_epoch_is_no_wall_clock() -> None:
     assert heartbeat.steady is None
 
 
+def test_a25_time_before_the_first_heartbeat_of_a_boot_does_not_count_the_disk_may_have_been_elsewhere() -> None:
+    # Staged an hour ago; then its disk came into a host that has been up for thirty days.
+    there = later(booted(NOW, HOUR_MS), 30 * DAY_MS, wall_ms=0)
+    assert due(MARKER, STEADY, there) == NotYet(
+        remaining_ms=4 * HOUR_MS, at_earliest_wall_ms=there.wall_ms + 4 * HOUR_MS
+    )
+    heartbeat, now = beats(STEADY, there, 1)
+    assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == MINUTE_MS
+    # Both clocks are right: the hour on the way is credited, as after a reboot.
+    heartbeat, now = beats(heartbeat, now, 9)
+    assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == 10 * MINUTE_MS + HOUR_MS - CLOCK_ERROR_MS
+    heartbeat, now = beats(heartbeat, now, 3 * 60)
+    assert isinstance(due(MARKER, heartbeat, now), Due)
+
+
+def test_a25_nor_where_the_heartbeat_is_begun_again_there() -> None:
+    there = later(booted(NOW, HOUR_MS), 30 * DAY_MS, wall_ms=0)
+    heartbeat, now = beats(begin(there), there, 60)
+    assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == HOUR_MS
+
+
+def test_a25_a_gap_that_may_lie_before_a_staging_is_not_counted_for_it() -> None:
+    # Captured in a boot without a heartbeat, just before its disk came into a host that has been up for thirty days.
+    there = later(booted(NOW, 65 * HOUR_MS), 30 * DAY_MS, wall_ms=0)
+    heartbeat, now = beats(STEADY, there, 60)
+    assert heartbeat.boots[-1].credited_ms == 65 * HOUR_MS - CLOCK_ERROR_MS
+    assert elapsed_ms("between", 0, heartbeat, now) == HOUR_MS
+
+
+def test_a24_time_of_an_id_that_repeats_is_taken_off_once() -> None:
+    heartbeat, now = beats(STEADY, booted(NOW, HOUR_MS, synchronised=False), 60)
+    # A machine put back to what it was, seen first when it had run for longer than the one before.
+    again = now._replace(boottime_ms=0)
+    heartbeat, now = beats(beat(heartbeat, later(again, 0)), later(again, 0), 0)
+    heartbeat, now = beats(heartbeat, now._replace(boot_id="boot-3", boottime_ms=0), 1)
+    heartbeat, now = beats(heartbeat, now._replace(boot_id="boot-2", boottime_ms=90 * MINUTE_MS), 5)
+    assert elapsed_ms(MARKER.boot_id, MARKER.boottime_ms, heartbeat, now) == (60 + 1 + 5) * MINUTE_MS
+
+
 def test_no_time_is_credited_to_the_first_boot_of_a_heartbeat() -> None:
-    assert [boot.credited_ms for boot in begin(NOW).boots] == [0]
+    assert [(boot.credited_ms, boot.from_ms) for boot in begin(NOW).boots] == [(0, NOW.boottime_ms)]
 
 
 @pytest.mark.parametrize("has_unit", [True, False])

@@ -62,17 +62,18 @@ class Host:
         return replace(MARKER, delay_ms=delay_ms, boot_id=now.boot_id, boottime_ms=now.boottime_ms)
 
     def reboot(self) -> None:
-        """Go down for a while; a boot nobody saw may lie between."""
+        """Go down for a while; a boot without a heartbeat may lie between. Or the disk comes into another host."""
         self.true_ms += self.draw.choice((1_000, 90_000, 10 * 60_000, HOUR_MS, 30 * HOUR_MS))
         self.boots += self.draw.choice((1, 1, 1, 2))
-        self.booted_ms = self.true_ms
+        is_moved = self.draw.random() < 0.2
+        self.booted_ms = self.true_ms - (self.draw.randrange(60 * 24 * HOUR_MS) if is_moved else 0)
         self.gaps.append((self.seen_true_ms, self.booted_ms, self.boots))
         self.true_ms += self.draw.randrange(1_000, 5 * 60_000)
 
     def uncredited_ms(self, since_boot: int, heartbeat: Heartbeat) -> int:
-        credited = {boot.boot_id: boot.credited_ms for boot in heartbeat.boots}
-        gaps = [gap for gap in self.gaps if gap[2] > since_boot]
-        return sum(start - end - credited[f"boot-{number}"] for end, start, number in gaps)
+        known = {boot.boot_id: boot for boot in heartbeat.boots}
+        gaps = [(end, start, known[f"boot-{number}"]) for end, start, number in self.gaps if number > since_boot]
+        return sum(start + boot.from_ms - end - boot.credited_ms for end, start, boot in gaps)
 
 
 def test_restarts_of_the_process_move_no_deadline(record_proof: Recorder) -> None:

@@ -128,7 +128,7 @@ def test_what_is_done_is_no_action_any_more() -> None:
         (None, (), "found no such directory; take the inventory and plan again"),
         (named("a", C, 0), (), f"expected topic id {A}, found {C}"),
         (named("a", None, 0), (), f"expected topic id {A}, found no topic id"),
-        (named("a", None, 0, "a symlink"), (), "found a symlink; it stays as it is: inspect it"),
+        (named("a", None, 0, "a symbolic link"), (), "found a symbolic link; it stays as it is: inspect it"),
         (named("a", None, 0, "something that cannot be read (x)"), (), "it stays as it is"),
         (named("a", A, 0), (("a", 0),), "expected no -future of it on any disk"),
     ],
@@ -155,7 +155,7 @@ def test_a_stale_or_held_step_is_refused_by_name_and_the_rest_goes_on(
         Replica(
             f"79/{A.hex()}_0", ReplicaRef(topic="a", topic_id=A, partition=0), "a topic id in a different spelling"
         ),
-        named("a", None, 0, "a symlink"),
+        named("a", None, 0, "a symbolic link"),
     ],
     ids=lambda twin: str(twin.path),
 )
@@ -358,7 +358,7 @@ def test_no_live_replica_without_a_step_is_passed_over_by_an_apply() -> None:
     # The steps are done all the same, also where nothing is left of them.
     assert len(items(decision)) == 3
     over = after(LayoutState.APPLIED, LayoutState.APPLIED)
-    later = (over[0], over[1]._replace(replicas=(*over[1].replicas, named("new", None, 0, "a symlink"))))
+    later = (over[0], over[1]._replace(replicas=(*over[1].replicas, named("new", None, 0, "a symbolic link"))))
     decision = transitions.apply(PLAN, later)
     assert (decision.phases, decision.is_blocked, "/d2/new-0" in refusals(decision)) == ((), True, True)
     # What lies under its id came there by a former plan.
@@ -390,7 +390,7 @@ def test_a_rollback_takes_back_everything_and_only_then_lifts_the_start_block() 
 @pytest.mark.parametrize(
     "replicas",
     [
-        (under_id("a", A, 0), named("a", None, 0, "a symlink")),
+        (under_id("a", A, 0), named("a", None, 0, "a symbolic link")),
         (under_id("a", A, 0), named("a", B, 0)),
         (under_id(None, A, 0, "no topic"),),
     ],

@@ -29,7 +29,7 @@ from logdir.errors import Problem
 from logdir.evidence import Absent, Present, Proof, Removed, Unknown
 from logdir.formats.own import controller_file
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import BY_HAND, Intent, ReplicaMarker
 from logdir.observe.facts import ReplicaIndex
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
@@ -110,11 +110,17 @@ def test_what_has_no_marker_or_is_on_its_way_in_never_goes() -> None:
     items = [
         replace(staged_replicas(), marker=None),
         replace(staged_replicas(), kind=Kind.INCOMING),
+        replace(staged_replicas(replace(MARKER, intent=Intent.CAPTURED)), kind=Kind.INCOMING),
         staged_replicas(replace(MARKER, intent=Intent.INCOMING)),
     ]
     plan = plan_purge(request, items)
     assert plan.actions == ()
-    assert [one.why for one in plan.refusals] == [Why.MARKER_UNUSABLE, Why.INCOMING, Why.INCOMING]
+    assert [(one.why, one.problem.fix) for one in plan.refusals] == [
+        (Why.MARKER_UNUSABLE, BY_HAND),
+        (Why.INCOMING, "finish the capture or adoption that makes the copy"),
+        (Why.INCOMING, "logdirctl staged export copies the part that was captured; no command removes it"),
+        (Why.INCOMING, BY_HAND),
+    ]
 
 
 def test_a25_nothing_of_a_closed_disk_is_removed_not_even_what_was_claimed() -> None:

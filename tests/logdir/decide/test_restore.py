@@ -31,6 +31,7 @@ from tests.logdir.decide.builders import (
     replica,
     staged_replicas,
 )
+from tests.whole_refusal import require_whole
 
 STAGED = staged_replicas()
 TOPIC_REMOVED = replace(MARKER, reason=Reason.TOPIC_REMOVED, evidence=Removed(proof=Proof.METADATA_LOG, as_of_ms=1))
@@ -170,7 +171,15 @@ def test_what_is_held_or_not_there_or_being_purged_is_refused() -> None:
     held = staged_replicas(marker=MARKER, problem=Problem("marker-unusable", "/d1/x", "a marker", "a torn one"))
     assert why(request(), facts(staged=(held,))) is Why.MARKER_UNUSABLE
     assert why(request(), facts(staged=(replace(held, marker=None),))) is Why.MARKER_UNUSABLE
-    assert why(request("nothing_0"), facts(staged=(STAGED,))) is Why.NOT_FOUND
+    (refusal,) = plan_restore(request("nothing_0"), [facts(staged=(STAGED,))]).refusals
+    require_whole(
+        refusal.problem,
+        Why.NOT_FOUND,
+        path="/d1/deleting/nothing_0",
+        expected="a staged replica",
+        found="no such directory",
+        fix="logdirctl staged ls lists those of every log dir",
+    )
     purging = staged_replicas(kind=Kind.PURGING)
     assert why(request(purging.name), facts(staged=(purging,))) is Why.PURGING
 

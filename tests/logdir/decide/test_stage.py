@@ -33,6 +33,7 @@ from tests.logdir.decide.builders import (
     replica,
     staged_replicas,
 )
+from tests.whole_refusal import require_whole
 
 OPERATOR = Removed(proof=Proof.OPERATOR, as_of_ms=WALL_MS)
 ORDERS = replica()
@@ -98,6 +99,44 @@ def test_actions_come_by_log_dir_then_path_each_once() -> None:
 def test_refused(found: Replica, disks: tuple[LogDirFacts, ...], expected: Why) -> None:
     asked = request(found.path, protected=("__*",))
     assert why(asked, facts(found, *OTHERS), *disks) is expected
+
+
+def problem_of(found: Replica) -> Problem:
+    (refusal,) = plan_stage(request(found.path), [facts(found, *OTHERS)]).refusals
+    return refusal.problem
+
+
+@pytest.mark.parametrize(
+    ("kind", "fix"),
+    [
+        (Kind.DELETE, "logdirctl capture keeps a -delete or -stray directory"),
+        (
+            Kind.FUTURE,
+            "let the broker finish the move, or cancel it with kafka-reassign-partitions, then try again",
+        ),
+    ],
+    ids=["delete", "future"],
+)
+def test_what_is_not_live_is_refused_with_the_command_that_takes_it(kind: Kind, fix: str) -> None:
+    require_whole(
+        problem_of(replica(kind=kind)),
+        Why.NOT_LIVE,
+        path="/d1/orders-3",
+        expected="a live replica",
+        found=f"a {kind.value} directory",
+        fix=fix,
+    )
+
+
+def test_a_replica_that_cannot_be_read_is_refused_with_whose_rights_are_needed() -> None:
+    require_whole(
+        problem_of(replica(problems=("unreadable",), inode=None)),
+        Why.REPLICA_UNREADABLE,
+        path="/d1/orders-3",
+        expected="a directory of the log dir itself that can be read",
+        found="a directory that cannot be read",
+        fix="run as the broker's user, and look at the disk it lies on",
+    )
 
 
 def test_a_future_of_another_partition_or_topic_is_none_of_ours() -> None:
@@ -217,21 +256,21 @@ def test_what_the_staging_limit_holds_waits_and_is_shown() -> None:
     plan = plan_stage(request("t-0", "orders-3"), [facts(ORDERS, *OTHERS[:5])])
     assert plan.actions == ()
     assert [action.path for action in plan.waiting] == ["orders-3", "t-0"]
-    assert plan.braked is not None
+    assert plan.over_limit is not None
     confirmed = plan_stage(request("t-0", "orders-3", is_confirmed=True), [facts(ORDERS, *OTHERS[:5])])
     assert len(confirmed.actions) == 2
     assert confirmed.record == (Count(instant_ms=WALL_MS, partitions=2, topics=2),)
 
 
 def test_a_missing_record_holds() -> None:
-    assert plan_stage(request("t-0", record=None), [facts(*OTHERS)]).braked is not None
+    assert plan_stage(request("t-0", record=None), [facts(*OTHERS)]).over_limit is not None
 
 
 def test_a38_a_whole_topic_is_one_with_no_replica_left_on_any_disk() -> None:
     weak = Removed(proof=Proof.FULL_REQUEST, as_of_ms=1)
     d1, d2 = facts(ORDERS, *OTHERS), facts(replica("orders-4", log_dir="/d2"), log_dir="/d2")
     asked = request("orders-3", evidence=weak, reason=Reason.ABSENT)
-    assert plan_stage(asked, [d1]).braked is not None
+    assert plan_stage(asked, [d1]).over_limit is not None
     assert plan_stage(asked, [d1, d2]).actions
 
 

@@ -191,7 +191,7 @@ class TestSetAsideByBrokers:
         found = only(up_to(log), *pair(renamed(Kind.STRAY, "a", A), live("a", A)))
         assert said(found) == ("unproven", "wanted", "Present", None)
         assert found.missing is not None
-        assert "/d1/a-0 is live" in found.missing.found
+        assert "its live replica is /d1/a-0" in found.missing.found
 
     def test_a_name_that_was_cut_is_judged_by_its_id(self, log: LogDir) -> None:
         one = renamed(Kind.STRAY, "b", A, problems=("name-truncated",))
@@ -318,7 +318,7 @@ class TestImagesThatMayNotBeUsed:
 
     def test_a38_the_staging_limit_is_told_and_takes_no_proof_away(self, log: LogDir) -> None:
         found = view(gone(log, A), *pair(live("a", A)), record=None, is_confirmed=False)
-        assert found.braked is not None
+        assert found.over_limit is not None
         assert said(found.strays[0]) == ("proven", "removed", "Removed", "topic-removed")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.recover_log_dir import recover
-from logdir.disk.replica.capture import capture
+from logdir.disk.replica.capture import Linked, capture, complete, link_up
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.replica.replica_dir import read_marker
@@ -459,6 +459,44 @@ def test_links_that_fail_while_the_broker_removes_keep_the_last_names(host: Host
     held = files_of(host.work / PARTIAL)
     assert held.items() <= FILES.items()
     assert f"{5:020}.log" in held
+
+
+def test_a17_what_is_partial_is_linked_without_a_sync_too(host: Host) -> None:
+    gone = [name for name in FILES if name.startswith(REMOVAL[0][:20])]
+    for name in gone:
+        (host.top / DELETED / name).unlink()
+
+    def synced() -> list[str]:
+        names = [os.path.basename(call.path) for call in host.calls if call.name == "fsync"]
+        return [name for name in names if name in FILES]
+
+    with open_site(HostDisk(host.tell), str(host.top)) as root:
+        host.calls = []
+        (linked,) = link_up(root.open_dir, [ITEM], instant)
+        assert isinstance(linked, Linked)
+        assert synced() == []
+        (outcome,) = complete(root.open_dir, [linked], instant)
+    assert (outcome.result, outcome.place, outcome.error) == (Result.UNDONE, PARTIAL, linked.lack)
+    assert len(synced()) == len(FILES) - len(gone)
+
+
+def test_what_got_the_name_of_a_linked_capture_meanwhile_is_not_taken_for_it(host: Host) -> None:
+    with open_site(HostDisk(), str(host.top)) as root:
+        (linked,) = link_up(root.open_dir, [ITEM], instant)
+        assert isinstance(linked, Linked)
+        shutil.rmtree(host.work / PARTIAL)
+        later = instant()._replace(wall_ms=instant().wall_ms + 1)
+        (another,) = link_up(root.open_dir, [ITEM], lambda: later)
+        assert isinstance(another, Linked)
+        assert (another.name, another.begun == linked.begun) == (linked.name, False)
+        (outcome,) = complete(root.open_dir, [linked], instant)
+        assert outcome.result is Result.UNDONE
+        assert outcome.error is not None
+        assert outcome.error.slug == "marker-unusable"
+        assert outcome.error.found == "the marker of another capture"
+        assert outcome.error.fix == "nothing was removed; run logdirctl capture again, which begins a new copy"
+        (outcome,) = complete(root.open_dir, [another], instant)
+    assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
 
 
 def test_several_at_a_time_are_all_captured(host: Host) -> None:

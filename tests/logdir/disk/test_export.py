@@ -25,6 +25,7 @@ from logdir.observe import outside
 from logdir.observe.outside import kept_free
 from logdir.refusal_slug import Why
 from tests.logdir.disk.rescue import DELAY_MS, DELETED, FILES, OLD, SEGMENT, instant, make_root, meta, open_site, put
+from tests.whole_refusal import require_whole
 
 PLACE = f"deleting/{OLD}_0"
 HARD = {"name\nwith\\all": b"x", f"{SEGMENT}.timeindex": bytes(3 << 20) + b"tail", "empty": b""}
@@ -222,8 +223,16 @@ def test_no_copy_on_its_way_in_is_exported(log_dir: Path, tmp_path: Path) -> Non
     with opened(log_dir) as open_dir, open_dir.deleting.open(f"{OLD}_0") as source:
         marker = replace(require_marker(open_dir, source), intent=Intent.INCOMING, delay_ms=None)
     (log_dir.with_name("kafka.logdird") / PLACE / "replica.json").write_bytes(render(marker))
-    with pytest.raises(RefusedError, match=r"^not-staged: .* was staged"):
+    with pytest.raises(RefusedError) as raised:
         run(log_dir, tmp_path / "out")
+    require_whole(
+        raised.value,
+        Why.NOT_STAGED,
+        path=f"{log_dir.with_name('kafka.logdird')}/{PLACE}",
+        expected="a replica that was staged",
+        found="an incoming replica",
+        fix="run logdirctl staged ls, which shows what is staged now",
+    )
     assert not (tmp_path / "out").exists()
 
 
@@ -382,7 +391,7 @@ def test_no_error_of_clearing_away_hides_why_a_copy_failed(tmp_path: Path) -> No
             directory.write("file", b"data")
             (left,) = tmp_path.iterdir()
             (left / "of somebody else").mkdir()
-            raise RefusedError("/x", why=Why.CHANGED, expected="no error", found="what went wrong")
+            raise RefusedError("/x", why=Why.CHANGED, expected="no error", found="what went wrong", fix="look again")
 
     with pytest.raises(RefusedError, match="what went wrong"):
         fail()

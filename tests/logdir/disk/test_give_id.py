@@ -96,10 +96,11 @@ def test_the_order_is_file_sync_name_sync(nameless: Path) -> None:
     ("make", "found"),
     [
         (lambda at: (at / "partition.metadata").write_text("version: 0\ntopic_id: half"), "half"),
-        (lambda at: (at / "sub").mkdir(), "directory"),
-        (lambda at: (at / "partition.metadata").symlink_to("/etc/hostname"), "symlink"),
+        (lambda at: (at / "sub").mkdir(), "found a directory;"),
+        (lambda at: (at / "partition.metadata").symlink_to("/etc/hostname"), "found a symbolic link;"),
+        (lambda at: os.mkfifo(at / "fifo"), "found neither a regular file nor a directory;"),
     ],
-    ids=["garbage", "a sub-directory", "a link"],
+    ids=["garbage", "a sub-directory", "a link", "a FIFO"],
 )
 def test_what_is_not_plain_is_left_as_it_is(make: object, found: str, nameless: Path) -> None:
     assert callable(make)

@@ -30,7 +30,9 @@ from logdir.errors import (
     RefusedError,
     WorkRootOwnedError,
 )
+from logdir.refusal_slug import Why
 from tests.builders import log_dir
+from tests.whole_refusal import require_whole
 
 Holder = Callable[[str, Path], AbstractContextManager[int]]
 
@@ -234,8 +236,16 @@ def test_a_lock_replaced_again_and_again_is_refused(top: HostDirectory, monkeypa
 
     monkeypatch.setattr(HostDirectory, "open_lock", open_then_unlink)
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(RefusedError, match=r"^lock-file-replaced: .*replaced at every attempt"):
+    with pytest.raises(RefusedError) as raised:
         KafkaLock.take(top)
+    require_whole(
+        raised.value,
+        Why.LOCK_FILE_REPLACED,
+        path=f"{top.path}/.lock",
+        expected="a lock file that keeps its name",
+        found="a file that was replaced at every attempt to lock it",
+        fix="find the process that replaces it, then run the command again",
+    )
     assert len(os.listdir("/proc/self/fd")) == before
 
 

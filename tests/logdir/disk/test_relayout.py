@@ -150,8 +150,8 @@ def test_a44_what_is_no_plain_directory_is_not_touched(top: Path, open_dir: Open
     items[2:4] = [item("c"), item("d")]
     outcomes = to_ids(open_dir, items)
     assert all(outcome.error is not None for outcome in outcomes)
-    assert "found directory" in why(outcomes[1])
-    assert "found symlink" in why(outcomes[2])
+    assert "found a directory" in why(outcomes[1])
+    assert "found a symbolic link" in why(outcomes[2])
     assert "first recovers the log dir" in why(outcomes[4])
     assert snapshot(top, outside) == before
 
@@ -171,7 +171,7 @@ def test_a_place_that_is_taken_is_not_replaced_and_leaves_nothing(top: Path, ope
     partition(top / "b-0", topic_id=str(OTHER))
     before = snapshot(top)
     taken, other = to_ids(open_dir, [item(own=False), item("b", topic_id=OTHER)])
-    assert "eX: expected a directory, found file" in why(taken)
+    assert "eX: expected a directory, found a regular file" in why(taken)
     assert other.error is None
     (top / "eX").unlink()
     (top / "eX.").rename(top / "eX")

@@ -71,8 +71,9 @@ def test_what_else_speaks_against_it_is_an_error_of_ours(
     before = tree(tmp_path)
     refusing(monkeypatch, f"{top}.logdird", number)
     assert callable(call)
-    with pytest.raises(expected, match=os.strerror(number)):
+    with pytest.raises(expected, match=os.strerror(number)) as caught:
         call(HostDisk(), top)
+    assert ("a shorter name in log.dirs" in str(caught.value)) is (number == errno.ENAMETOOLONG)
     assert tree(tmp_path) == before
 
 

@@ -13,7 +13,9 @@ from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.kernel.small_file import MAX_BYTES, read_file, remove_file, replace_file
 from logdir.errors import ReadOnlyDiskError, RefusedError
+from logdir.refusal_slug import Why
 from tests.logdir.disk.staged_rig import GID, UID, owner
+from tests.whole_refusal import require_whole
 
 NEW = Owner(UID, GID, 0o640)
 FILE = "some-checkpoint"
@@ -76,8 +78,9 @@ def test_what_changed_since_the_plan_is_refused(before: bytes | None, top: Path)
 def test_nothing_but_a_file_is_replaced(name: str, top: Path) -> None:
     (top / name).unlink(missing_ok=True)
     (top / name).symlink_to("stranger")
-    with pytest.raises((RefusedError, OSError)):
+    with pytest.raises((RefusedError, OSError)) as caught:
         put(top, b"new", b"unknown" if name == FILE else b"old")
+    assert name == FILE or "expected a regular file, found a symbolic link;" in str(caught.value)
     assert (top / name).is_symlink()
     assert (top / "stranger").read_bytes() == b"unknown"
     assert name == FILE or (top / FILE).read_bytes() == b"old"
@@ -98,8 +101,16 @@ def test_what_does_not_read_back_never_gets_the_name(top: Path, monkeypatch: pyt
         return data[:-1] + b"?" if name.endswith(".tmp") else data
 
     monkeypatch.setattr(HostDirectory, "read", flipped)
-    with pytest.raises(RefusedError, match=r"^read-back-differs: "):
+    with pytest.raises(RefusedError) as raised:
         put(top, b"new", b"old")
+    require_whole(
+        raised.value,
+        Why.READ_BACK_DIFFERS,
+        path=f"{top}/{FILE}.tmp",
+        expected="the bytes just written",
+        found="bytes that differ",
+        fix="nothing was replaced; check the kernel log: the disk may fail",
+    )
     assert (top / FILE).read_bytes() == b"old"
 
 

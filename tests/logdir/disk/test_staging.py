@@ -20,6 +20,7 @@ from logdir.errors import MalformedFileError, ReadOnlyDiskError, RefusedError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, render
+from logdir.refusal_slug import Why
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.disk.staged_rig import (
     BY_ID,
@@ -34,6 +35,7 @@ from tests.logdir.disk.staged_rig import (
     staged_marker,
     take_back,
 )
+from tests.whole_refusal import require_whole
 
 LAST = ("00000000000000000007.index", "00000000000000000007.log")
 
@@ -204,7 +206,14 @@ def test_what_is_on_its_way_in_is_not_restored(d1: Path) -> None:
         before = seen(d1.parent, markers=True)
         found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
-    assert "found incoming" in str(found.error)
+    require_whole(
+        found.error,
+        Why.NOT_STAGED,
+        path=f"{deleting(d1)}/{TOPIC_ID}_0",
+        expected="a staged or captured replica",
+        found="an incoming replica",
+        fix="run logdirctl staged ls, which shows what is staged now",
+    )
     assert seen(d1.parent, markers=True) == before
 
 
@@ -249,7 +258,14 @@ def test_restore_refuses_a_name_that_is_taken_and_changes_nothing(d1: Path) -> N
         before = seen(d1.parent, markers=True)
         found = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", drop=True)
     assert isinstance(found.error, RefusedError)
-    assert found.error.slug == "name-taken"
+    require_whole(
+        found.error,
+        Why.NAME_TAKEN,
+        path=f"{d1}/a-0",
+        expected="nothing of that name",
+        found="an entry of that name",
+        fix="inspect it and move it away; nothing is ever replaced",
+    )
     assert seen(d1.parent, markers=True) == before
 
 

@@ -19,7 +19,9 @@ from logdir.disk.root.work_root import open_root
 from logdir.errors import RefusedError
 from logdir.formats.own import staging_limit_file
 from logdir.formats.own.staging_limit_file import Count
+from logdir.refusal_slug import Why
 from tests.builders import log_dir, partition
+from tests.whole_refusal import require_whole
 
 COUNTS = (Count(instant_ms=5, partitions=9, topics=2),)
 MORE = (*COUNTS, Count(instant_ms=6, partitions=1, topics=1))
@@ -53,8 +55,16 @@ def test_a_new_work_root_has_an_empty_record_and_begins_only_once(host: Host) ->
     for open_dir in host.open_dirs:
         staging_limit.begin(open_dir)
     assert staging_limit.read_records(host.open_dirs) == ((), ())
-    with pytest.raises(RefusedError, match=r"^record-exists: .*a new work root"):
+    with pytest.raises(RefusedError) as raised:
         staging_limit.begin(host.open_dirs[0])
+    require_whole(
+        raised.value,
+        Why.RECORD_EXISTS,
+        path=str(host.file(0)),
+        expected="a new work root",
+        found="a record of what was staged",
+        fix="inspect it and move it away, then repeat logdirctl init",
+    )
 
 
 def test_a_record_is_written_to_all_and_read_back(host: Host) -> None:

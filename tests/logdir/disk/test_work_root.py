@@ -36,7 +36,9 @@ from logdir.formats.own.inventory import Kind
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.scan import scan_log_dir
 from logdir.paths import PROBE_IN_LOG_DIR
+from logdir.refusal_slug import Why
 from tests.builders import META, TOPIC_ID, log_dir, partition
+from tests.whole_refusal import require_whole
 
 INSIDE, BESIDE, IN_PLACE = WorkRootKind
 HIDDEN = "__cluster_metadata-2147483647"
@@ -180,7 +182,9 @@ def test_a_file_that_has_the_name_of_a_directory_of_ours_is_not_touched_and_no_o
     root = d1.parent / "d1.logdird"
     root.mkdir()
     (root / name).write_text("mine")
-    with pytest.raises(WorkRootConflictError, match=f"{name}: expected a directory or nothing, found file; move"):
+    with pytest.raises(
+        WorkRootConflictError, match=f"{name}: expected a directory or nothing, found a regular file; move"
+    ):
         init(HostDisk(), plan_init(HostDisk(), str(d1), fs_type="ext4"), made_at_ms=5, reserve_bytes=1 << 16)
     assert (root / name).read_text() == "mine"
     assert "work-root.json" not in listing(root)
@@ -324,8 +328,16 @@ def test_a26_a_directory_replaced_behind_our_back_is_noticed(d1: Path, replaced:
 
 @pytest.mark.parametrize("fs_type", ["nfs4", "overlay", "fuse.sshfs", "zfs", "vfat", None])
 def test_a07_other_file_systems_are_read_only_to_us(d1: Path, fs_type: str | None) -> None:
-    with pytest.raises(RefusedError, match=r"^unsupported-file-system: .*--even-on-unsupported-fs"):
+    with pytest.raises(RefusedError) as raised:
         plan_init(HostDisk(), str(d1), fs_type=fs_type)
+    require_whole(
+        raised.value,
+        Why.UNSUPPORTED_FILE_SYSTEM,
+        path=str(d1),
+        expected="one of the file systems ext4, xfs, btrfs, tmpfs",
+        found=fs_type or "a file system of unknown type",
+        fix="logdird only reads there; logdirctl init --even-on-unsupported-fs allows changes, at your own risk",
+    )
     require_supported_fs(str(d1), fs_type, unsupported_fs=True)
 
 

@@ -17,10 +17,12 @@ from logdir.disk.root.work_root import open_root
 from logdir.errors import LogDirError, NoWorkRootError, ReadOnlyDiskError, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.paths import RESERVE
+from logdir.refusal_slug import Why
 from tests.crash.model import Failure, Killed, ModelHost
 from tests.crash.persistence import DiskLog
 from tests.crash.tree import World
 from tests.logdir.disk.work_root_crash import RESERVE_BYTES, SHAPES, make, remove, start
+from tests.whole_refusal import require_whole
 
 
 def seen(world: World) -> dict[str, tuple[object, ...]]:
@@ -253,7 +255,12 @@ def test_a09_nothing_in_a_root_is_left_to_another_owner() -> None:
     ("number", "slug", "fix"),
     [
         (errno.EACCES, "work-root-failed", "as the owner of the log dir"),
+        (errno.EPERM, "work-root-failed", "as the owner of the log dir"),
         (errno.ENOSPC, "disk-full", "free space on that disk"),
+        (errno.ENAMETOOLONG, "work-root-failed", "give the log dir a shorter name in log.dirs"),
+        (errno.EMFILE, "work-root-failed", "raise the limit of open files of this process"),
+        (errno.EBUSY, "work-root-failed", "unmount what is mounted there"),
+        (errno.EINVAL, "work-root-failed", "remove the cause that the kernel names"),
     ],
 )
 @pytest.mark.parametrize("call", ["write", "replace"])
@@ -266,6 +273,20 @@ def test_what_keeps_a_root_from_being_finished_is_told_in_the_words_of_the_kerne
     assert refused.slug == slug
     assert refused.found == os.strerror(number)
     assert fix in str(refused)
+    assert ("owner" in str(refused.fix)) is (number in (errno.EACCES, errno.EPERM))
+
+
+def test_a_root_that_may_not_be_finished_is_refused_with_whom_to_run_as() -> None:
+    refused = outcome(start("beside").fail(Failure(0, errno.EACCES, name="write", for_ever=True)), "beside")
+    assert refused is not None
+    require_whole(
+        refused,
+        Why.WORK_ROOT_FAILED,
+        path="/d1/kafka.logdird/owner.lock.tmp",
+        expected="a work root that can be created",
+        found="Permission denied",
+        fix="repeat the command as the owner of the log dir",
+    )
 
 
 def test_the_file_that_says_it_is_whole_is_the_last_thing_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -20,9 +21,10 @@ TWO = Heartbeat(
     steady=Steady(boottime_ms=3, wall_ms=4),
     gap_from_ms=5,
 )
+MOVED = replace(TWO, boots=(BOOT, Boot(boot_id="c", seen_ms=9, credited_ms=0, from_ms=5)))
 
 
-@pytest.mark.parametrize("value", [ONE, TWO], ids=["one", "two"])
+@pytest.mark.parametrize("value", [ONE, TWO, MOVED], ids=["one", "two", "moved"])
 def test_what_is_rendered_reads_back(value: Heartbeat) -> None:
     assert heartbeat_file.parse(heartbeat_file.render(value)) == value
 
@@ -33,10 +35,12 @@ def test_it_is_one_line_with_a_list_of_boots() -> None:
     values = json.loads(data)
     assert values["heartbeat"] == 1
     assert values["boots"][1] == {"boot_id": "b", "seen_ms": 0, "credited_ms": 7}
+    moved = json.loads(heartbeat_file.render(MOVED))
+    assert moved["boots"][1] == {"boot_id": "c", "seen_ms": 9, "credited_ms": 0, "from_ms": 5}
 
 
 def test_as_many_boots_as_there_may_be_fit() -> None:
-    longest = Boot(boot_id="x" * 64, seen_ms=2**63 - 1, credited_ms=2**63 - 1)
+    longest = Boot(boot_id="x" * 64, seen_ms=2**63 - 1, credited_ms=2**63 - 1, from_ms=2**63 - 1)
     full = Heartbeat(boots=(longest,) * MAX_BOOTS, wall_ms=2**63 - 1, steady=None, gap_from_ms=2**63 - 1)
     data = heartbeat_file.render(full)
     assert len(data) <= MAX_BYTES
@@ -63,6 +67,8 @@ def _with(**changed: object) -> bytes:
         {"boots": [{"boot_id": "x" * 65, "seen_ms": 0, "credited_ms": 0}]},
         {"boots": [{"boot_id": "b", "seen_ms": -1, "credited_ms": 0}]},
         {"boots": [{"boot_id": "b", "seen_ms": 0}]},
+        {"boots": [{"boot_id": "b", "seen_ms": 0, "credited_ms": 0, "from_ms": -1}]},
+        {"boots": [{"boot_id": "b", "seen_ms": 0, "credited_ms": 0, "from_ms": None}]},
         {"wall_ms": None},
         {"wall_ms": 1.5},
         {"steady": 1},

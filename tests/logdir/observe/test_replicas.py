@@ -12,7 +12,7 @@ import pytest
 from logdir.evidence import Proof, Removed
 from logdir.formats.own import replica_marker
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import Checkpoints, Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.observe.facts import ReplicaIndex
 from logdir.observe.replicas import look
@@ -112,7 +112,7 @@ def test_what_is_staged_is_told_wherever_the_work_root_lies(d1: Path, tmp_path: 
     assert len(ReplicaIndex([look(str(d1))]).staged(item.ref, Kind.STAGED, Kind.PURGING)) == 2
 
 
-@pytest.mark.parametrize("how", ["none", "torn", "giant", "copied", "link", "sub-directory"])
+@pytest.mark.parametrize("how", ["none", "torn", "giant", "copied", "link", "directory", "sub-directory"])
 def test_a_marker_that_may_not_be_used_is_a_problem(d1: Path, how: str) -> None:
     staged = partition(d1 / HIDDEN / "deleting" / f"{TOPIC_ID}_0")
     file = staged / "replica.json"
@@ -128,6 +128,8 @@ def test_a_marker_that_may_not_be_used_is_a_problem(d1: Path, how: str) -> None:
             marker(staged)
             shutil.move(file, d1 / "owner.lock")
             file.symlink_to(d1 / "owner.lock")
+        case "directory":
+            file.mkdir()
         case "sub-directory":
             marker(staged)
             (staged / "sub").mkdir()
@@ -137,6 +139,9 @@ def test_a_marker_that_may_not_be_used_is_a_problem(d1: Path, how: str) -> None:
     assert item.problem is not None
     assert str(d1) in item.problem.path or HIDDEN in item.problem.path or "deleting" in item.problem.path
     assert (item.marker is None) is (how not in ("copied", "sub-directory"))
+    if how in ("link", "directory"):
+        # No right is missing, and no disk fails: the fix is another than for what cannot be read.
+        assert (item.problem.slug, item.problem.fix) == ("marker-unusable", BY_HAND)
 
 
 def test_two_work_roots_with_one_name_are_a_problem_for_both(d1: Path, tmp_path: Path) -> None:
@@ -146,6 +151,7 @@ def test_two_work_roots_with_one_name_are_a_problem_for_both(d1: Path, tmp_path:
     assert one.problem is not None
     assert two.problem is not None
     assert "two work roots" in one.problem.found
+    assert one.problem.fix == "compare both, and move one of them away; the replica is held until then"
 
 
 def test_a_log_dir_that_is_not_there_has_its_problem(tmp_path: Path) -> None:

@@ -14,15 +14,19 @@ import pytest
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.replica import capture as disk_capture
-from logdir.errors import LogDirReplacedError, RefusedError
+from logdir.disk.replica.earlier_capture import EarlierCaptures
+from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.errors import LogDirReplacedError, Problem, RefusedError
 from logdir.formats.own import replica_marker
+from logdir.refusal_slug import Why
 from logdir.service.batch import auto_capture
-from logdir.service.batch.auto_capture import Captured, Leavers, capture_new
+from logdir.service.batch.auto_capture import Captured, Leavers, capture_new, complete_linked
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.result import ItemState
 from logdir.worker import operations
+from logdir.worker.state import WorkerState
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl
 from tools.cli.arguments import Exit
@@ -50,6 +54,10 @@ class Rig:
 
     def look(self, listed: Callable[[], None] = lambda: None) -> Captured:
         return capture_new(self.broker, self.leavers, self.policy, listed)
+
+    def linked(self, disk: int = 0) -> list[str]:
+        """Replicas of what a log dir has linked, and not made durable."""
+        return [name.partition(".")[0] for name in self.leavers.linked.get(str(self.disks[disk]), {})]
 
     def staged(self, disk: int = 0) -> list[str]:
         return sorted(os.listdir(f"{self.disks[disk]}.logdird/deleting"))
@@ -165,11 +173,13 @@ def test_a17_what_is_left_by_a_look_that_took_too_long_comes_first_in_the_next(
     for name in ("b-0", "z-0"):
         rig.delete(name)
     first = rig.look()
-    assert ([item.path.partition(".")[0] for item in first.items], first.is_cut_off) == (["b-0"], True)
+    assert (first.items, first.is_cut_off, rig.linked()) == ((), True, ["b-0"])
     rig.delete("a-0")  # Its name comes before those that its broker removes earlier.
-    second, third = rig.look(), rig.look()
-    assert [item.path.partition(".")[0] for item in (*second.items, *third.items)] == ["z-0", "a-0"]
-    assert (second.is_cut_off, third.is_cut_off) == (True, False)
+    second = rig.look()
+    assert (second.items, second.is_cut_off, rig.linked()) == ((), True, ["b-0", "z-0"])
+    third = rig.look()
+    assert [item.path.partition(".")[0] for item in third.items] == ["b-0", "z-0", "a-0"]
+    assert (third.is_cut_off, rig.linked()) == (False, [])
 
 
 def test_a17_what_a_look_left_and_its_broker_removed_is_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +188,7 @@ def test_a17_what_a_look_left_and_its_broker_removed_is_missed(rig: Rig, monkeyp
     gone = [rig.delete(f"pay-{number}") for number in range(3)]
     assert rig.look().is_cut_off
     shutil.rmtree(gone[1])
-    assert (len(rig.look().items), rig.leavers.missed) == (1, 1)
+    assert (len(rig.look().items), rig.leavers.missed) == (2, 1)
     assert (rig.look().facts, rig.leavers.missed) == (None, 1)
     assert rig.staged() == [f"{TOPIC_ID}_0", f"{TOPIC_ID}_2"]
 
@@ -263,15 +273,108 @@ def test_a17_all_are_linked_before_one_is_made_durable_and_may_be_removed_then(
     assert (len(found.items), rig.leavers.missed) == (3, 0)
 
 
-def test_what_is_linked_is_completed_though_the_look_takes_too_long(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a17_what_a_look_that_took_too_long_has_linked_its_broker_may_remove_before_the_next(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
     monkeypatch.setattr(auto_capture, "AT_ONCE", 2)
-    monkeypatch.setattr(operations, "COMPLETE_MS", 0)
-    for number in range(3):
-        rig.delete(f"pay-{number}")
+    gone = [rig.delete(f"pay-{number}") for number in range(3)]
     found = rig.look()
-    assert (len(found.items), found.is_cut_off, len(rig.staged())) == (2, True, 2)
+    assert (found.items, found.is_cut_off, rig.staged()) == ((), True, [])
     assert rig.leavers.untried == {(str(rig.disks[0]), f"pay-2.{UNIQUE}-delete")}
+    for one in gone[:2]:
+        shutil.rmtree(one)
+    found = rig.look()
+    assert [item.state for item in found.items] == [ItemState.DONE] * 3
+    assert (found.is_cut_off, len(rig.staged()), rig.leavers.missed) == (False, 3, 0)
+
+
+def test_what_is_linked_is_completed_without_anything_new(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
+    monkeypatch.setattr(operations, "COMPLETE_MS", 0)
+    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are completed at a time.
+    for number in range(6):
+        rig.delete(f"pay-{number}")
+    first, second = rig.look(), rig.look()
+    assert ([len(one.items) for one in (first, second)], first.is_cut_off, second.is_cut_off) == ([4, 2], True, False)
+    assert second.facts is not None
+    assert (len(rig.staged()), rig.look().facts) == (6, None)
+
+
+def test_a_look_that_is_stopped_between_two_steps_loses_nothing_and_makes_nothing_twice(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.leavers.starts.delete_delay_ms = 3
+    monkeypatch.setattr(operations, "COMPLETE_MS", 0)
+    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)
+    gone = [rig.delete(f"pay-{number}") for number in range(6)]
+    listings: list[int] = []
+
+    def listed() -> None:
+        listings.append(1)
+        if len(listings) == 2:
+            raise RefusedError(
+                "server.properties", why=Why.CONFIGURATION_CHANGED, expected="it", found="another", fix="restart it"
+            )
+
+    with pytest.raises(RefusedError, match="configuration-changed"):
+        rig.look(listed)
+    assert (len(rig.staged()), rig.linked()) == (4, ["pay-4", "pay-5"])
+    shutil.rmtree(gone[5])
+    found = rig.look()
+    assert [item.state for item in found.items] == [ItemState.DONE] * 6
+    assert (rig.staged(), rig.leavers.missed) == ([f"{TOPIC_ID}_{number}" for number in range(6)], 0)
+    files = [sorted(os.listdir(f"{rig.disks[0]}.logdird/deleting/{name}")) for name in rig.staged()]
+    assert files == [[*sorted(os.listdir(gone[0])), "replica.json"]] * 6
+
+
+def leave_one_linked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a look, out of time, have linked the first of two replicas and completed none."""
+    monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
+    monkeypatch.setattr(auto_capture, "AT_ONCE", 1)
+    for number in range(2):
+        rig.delete(f"pay-{number}")
+    rig.look()
+    assert rig.linked() == ["pay-0"]
+
+
+def forget(opened: WorkerState) -> None:
+    opened.linked.clear()
+
+
+def test_what_a_worker_has_forgotten_is_undone_and_tried_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_one_linked(rig, monkeypatch)
+    rig.broker.ports.port(str(rig.disks[0])).run_opened(forget)
+    found = rig.look()
+    assert sorted((item.path[:5], item.state) for item in found.items) == [
+        ("pay-0", ItemState.UNDONE), ("pay-1", ItemState.DONE),
+    ]  # fmt: skip
+    assert [item.state for item in rig.look().items] == [ItemState.DONE]
+    assert (len(rig.staged()), rig.leavers.missed) == (2, 0)
+
+
+def test_a_work_root_that_cannot_be_listed_for_a_moment_undoes_nothing_that_was_linked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are linked at a time.
+    for number in range(6):
+        rig.delete(f"pay-{number}")
+    real, calls = EarlierCaptures.of, []
+
+    def of(open_dir: OpenLogDir) -> EarlierCaptures:
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(open_dir)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(EarlierCaptures, "of", of)
+        found = rig.look()
+    assert sorted((item.path[:5], item.state) for item in found.items) == [
+        *((f"pay-{number}", ItemState.DONE) for number in range(4)),
+        *((f"pay-{number}", ItemState.UNDONE) for number in (4, 5)),
+    ]
+    assert [item.state for item in rig.look().items] == [ItemState.DONE] * 2
 
 
 def test_what_was_linked_before_an_error_is_captured_once_by_the_next_look(
@@ -290,3 +393,42 @@ def test_what_was_linked_before_an_error_is_captured_once_by_the_next_look(
         assert ([item.state for item in found.items], len(found.problems)) == ([ItemState.UNDONE] * 6, 1)
     assert [item.state for item in rig.look().items] == [ItemState.DONE] * 6
     assert (rig.staged(), rig.leavers.missed) == ([f"{TOPIC_ID}_{number}" for number in range(6)], 0)
+
+
+@pytest.mark.parametrize("ends", [complete_linked, None], ids=["at the end", "by a look"])
+def test_what_is_linked_on_a_disk_that_was_quarantined_meanwhile_is_not_completed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, ends: Callable[..., Captured] | None
+) -> None:
+    leave_one_linked(rig, monkeypatch)
+    rig.broker.quarantined[str(rig.disks[0])] = Problem("sync-failed", str(rig.disks[0]), "a disk", "a failed sync")
+    found = ends(rig.broker, rig.leavers, rig.policy, 1000) if ends else rig.look()
+    assert [item.state for item in found.items if item.path.startswith("pay-0")] == [ItemState.UNDONE]
+    assert (rig.staged(), rig.linked()) == ([], [])
+
+
+def test_the_end_of_the_time_ends_the_completion_of_what_is_linked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_one_linked(rig, monkeypatch)
+    found = complete_linked(rig.broker, rig.leavers, rig.policy, 0)
+    assert (found.items, found.is_cut_off, rig.linked(), rig.staged()) == ((), True, ["pay-0"], [])
+    assert len(complete_linked(rig.broker, rig.leavers, rig.policy, 60_000).items) == 1
+    assert (rig.linked(), len(rig.staged())) == ([], 1)
+
+
+def test_what_is_not_handled_is_listed_again_after_the_broker_was_opened_again(rig: Rig) -> None:
+    gone = rig.delete("pay-0")
+    os.utime(rig.disks[0], (1_600_000_000, 1_600_000_000))  # Of what changed just now a listing is not relied on.
+    assert rig.leavers.new(rig.broker) == ((str(rig.disks[0]), gone.name),)
+    rig.leavers.reopened()
+    assert rig.leavers.new(rig.broker) == ((str(rig.disks[0]), gone.name),)
+
+
+def test_of_a_log_dir_that_the_broker_has_no_more_nothing_is_left_to_capture(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    rig.delete("pay-0", disk=1)
+    request = BrokerRequest(server_properties=str(rig.properties))
+    with opened(request, changes=True) as broker:
+        assert len(rig.leavers.new(broker)) == 1
+    rig.properties.write_text(f"broker.id=1\nlog.dirs={rig.disks[0]}\n")
+    rig.leavers.reopened()
+    with opened(request, changes=True) as broker:
+        assert rig.leavers.new(broker) == ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,8 @@ import pytest
 from logdir.decide.layout import transitions
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.host import HostDisk
-from logdir.errors import LockHeldError, Problem, RefusedError
+from logdir.errors import LockHeldError, MalformedFileError, MalformedMessageError, Problem, RefusedError
+from logdir.refusal_slug import Why
 from logdir.service import layout
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.layout import LayoutRequest, read_plan
@@ -27,6 +28,7 @@ from tests.logdir.disk import layout_rig
 from tests.logdir.disk.layout_rig import add_work
 from tests.tools.ctl import held, tree
 from tests.tools.layout_fleet import Planned, big
+from tests.whole_refusal import require_whole
 
 
 class Reporter(Silent):
@@ -65,7 +67,7 @@ def open_of(broker: Planned, *, changes: bool = False) -> Iterator[OpenBroker]:
 
 @pytest.mark.parametrize("verb", [LayoutVerb.CHECK, LayoutVerb.APPLY, LayoutVerb.VERIFY])
 def test_no_verb_goes_without_the_plan_it_takes(verb: LayoutVerb, broker: Planned) -> None:
-    with pytest.raises(ValueError, match="without a plan"):
+    with pytest.raises(MalformedMessageError, match=f"expected a plan document for the verb {verb.value}, found none"):
         LayoutRequest(verb=verb).require_valid()
     with open_of(broker) as found, pytest.raises(ValueError, match="without a plan"):
         layout.plan(found, LayoutRequest(verb=verb))
@@ -73,7 +75,7 @@ def test_no_verb_goes_without_the_plan_it_takes(verb: LayoutVerb, broker: Planne
 
 @pytest.mark.parametrize("verb", [LayoutVerb.ROLLBACK, LayoutVerb.FINALIZE])
 def test_no_plan_is_given_to_a_verb_that_takes_none(verb: LayoutVerb, broker: Planned) -> None:
-    with pytest.raises(ValueError, match="with a plan"):
+    with pytest.raises(MalformedMessageError, match=f"expected no plan document for the verb {verb.value}, found one"):
         LayoutRequest(verb=verb, document=read_plan(str(broker.plan))).require_valid()
 
 
@@ -111,9 +113,16 @@ def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
     request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)), skipped=(str(away),))
     try:
         with opened(request, changes=False, is_start_block_allowed=True) as found:
-            whole = r"^log-dirs-incomplete: .*expected every log dir, to change them all or none, found no answer"
-            with pytest.raises(RefusedError, match=whole):
+            with pytest.raises(RefusedError) as raised:
                 layout.plan(found, LayoutRequest(verb=verb, document=document, for_broker="kafka 9"))
+            require_whole(
+                raised.value,
+                Why.LOG_DIRS_INCOMPLETE,
+                path=str(away),
+                expected="every log dir, to change them all or none",
+                found="no answer",
+                fix="repair that log dir, or take the others back with logdirctl layout rollback",
+            )
             assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)
     finally:
         (tmp_path / "away").rename(away)
@@ -132,6 +141,32 @@ def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(br
         # It may be closed only after the command began, too.
         report = layout.apply(found, shown, SILENT)
         assert (report.is_finished, bool(report.problems)) == (False, True)
+    assert tree(*broker.log_dirs) == before
+
+
+@pytest.mark.parametrize("verb", [LayoutVerb.CHECK, LayoutVerb.APPLY, LayoutVerb.VERIFY])
+@pytest.mark.parametrize(
+    ("alter", "line"),
+    [
+        (lambda text: text.replace('"partition":1,', '"partition":2,'), "82: expected 80 steps, sha256 "),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-1]), "81: expected "),
+        (lambda text: text.replace('"cluster":"', '"cluster":"\udc80'), "1: expected one object of JSON"),
+        (lambda text: "", "1: expected a header, steps and a footer"),
+    ],
+    ids=["a step", "no footer", "a lone surrogate", "nothing"],
+)
+def test_a_document_that_was_altered_is_refused_whoever_sends_it(
+    verb: LayoutVerb, alter: Callable[[str], str], line: str, broker: Planned
+) -> None:
+    text = read_plan(str(broker.plan))
+    altered = alter(text)
+    assert altered != text
+    asked = LayoutRequest(verb=verb, document=altered)
+    asked.require_valid()
+    before = tree(*broker.log_dirs)
+    with open_of(broker) as found, pytest.raises(MalformedFileError, match=f"LayoutRequest.document:{line}") as raised:
+        layout.plan(found, asked)
+    assert raised.value.slug == "malformed-file"
     assert tree(*broker.log_dirs) == before
 
 

@@ -137,7 +137,7 @@ def test_a_broker_that_runs_is_named_and_nothing_is_changed(tops: list[Path]) ->
     before = snapshot(*tops)
 
     def locked() -> AbstractContextManager[Held]:
-        raise LockHeldError("/d1/.lock", expected="nobody to hold it", found="pid 1 (java)")
+        raise LockHeldError("/d1/.lock", expected="no process that holds it", found="pid 1 (java)")
 
     with opened(HostDisk(), paths(tops)) as open_dirs:
         plan = plan_of(open_dirs)
@@ -277,7 +277,7 @@ def test_a44_a_link_is_told_and_not_followed(tops: list[Path], tmp_path: Path) -
         applied = layout.apply(open_dirs, plan, unlocked)
         assert (applied.is_finished, [error.path for error in applied.refused]) == (False, [f"{tops[0]}/z-0"])
         verified = layout.verify(open_dirs, plan, unlocked)
-        assert "found a symlink" in str(verified.refused[0])
+        assert "found a symbolic link" in str(verified.refused[0])
         assert layout.rollback(open_dirs, unlocked).is_finished
     assert snapshot(*tops, outside) == before
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from logdir.errors import LogDirSuspectError, RefusedError
+from logdir.refusal_slug import Why
 from logdir.service.log_dirs import owner
 from logdir.service.log_dirs.owner import Identity, become_owner, identity_of
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.port import Port
 from logdir.worker.remote import RemotePort
 from logdir.worker.start import start
+from tests.whole_refusal import require_whole
 
 NOBODY_KNOWN = 4242
 """A user without an entry in the password file."""
@@ -37,9 +39,13 @@ def test_without_a_log_dir_there_is_nobody_to_become() -> None:
 def test_a09_log_dirs_of_different_owners_are_refused_by_name() -> None:
     with pytest.raises(RefusedError) as caught:
         identity_of({"/d1": (NOBODY_KNOWN, 7), "/d2": (NOBODY_KNOWN, 7), "/d3": (0, 0)})
-    assert caught.value.problem().line() == (
-        "owners-differ: /d3: expected a log dir of user 4242, as /d1, found one of user 0; is its disk mounted? Give "
-        "every log dir to the user of the broker, or use --skip-log-dir"
+    require_whole(
+        caught.value,
+        Why.OWNERS_DIFFER,
+        path="/d3",
+        expected="a log dir of user 4242, as /d1",
+        found="one of user 0",
+        fix="is its disk mounted? Give every log dir to the user of the broker, or use --skip-log-dir",
     )
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from logdir.service import hold, purge
 from logdir.service.batch import pressure
 from logdir.service.batch.pressure import relieve
 from logdir.service.batch.purge_batches import Rates
-from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides
+from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rechecking
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
@@ -112,6 +112,24 @@ def test_where_there_is_room_or_it_is_halted_nothing_goes(broker: OpenBroker) ->
     assert relieve(broker, {top_of(broker): WIDE}, Rates(0, 0), SILENT).items == []
     error = StateError("x", expected="a", found="b")
     assert relieve(broker, {top_of(broker): FULL}, Rates(0, 0), SILENT, halted=lambda: error).items == []
+    assert staged(broker) == ["0", "1", "2"]
+
+
+def test_one_that_is_halted_while_the_metadata_log_is_read_is_not_claimed(
+    broker: OpenBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pressure, "_room", lambda *_, at_least: FULL)
+    paused = StateError("pause-purge", expected="no such file", found="one")
+    is_read: list[bool] = []
+
+    class Slow(Rechecking):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            is_read.append(True)
+
+    monkeypatch.setattr(pressure, "Rechecking", Slow)
+    found = relieve(broker, {top_of(broker): FULL}, Rates(0, 0), SILENT, halted=lambda: paused if is_read else None)
+    assert [item.state for item in found.items] == [ItemState.UNDONE]
     assert staged(broker) == ["0", "1", "2"]
 
 

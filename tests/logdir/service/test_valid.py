@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,20 +14,23 @@ from logdir.decide.staged.deadline import DelayPolicy
 from logdir.disk.record import staging_limit
 from logdir.errors import ConfigError, Problem
 from logdir.formats.own.replica_marker import BY_HAND
-from logdir.service import export, purge
+from logdir.service import export
 from logdir.service import stage as staging
 from logdir.service.batch.purge_recheck import look_again
 from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.cluster import live_source
 from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs import open_broker
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.reconcile import Policy
+from logdir.service.report.json_form import from_json
 from logdir.service.staged_listing import StagedListingRequest, list_staged
 from tests.logdir.decide.builders import staged_replicas
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import PAY, Rig
+from tests.tools.test_requests_documented import EXAMPLES, REQUESTS
 from tools.cli.arguments import Exit
 
 NO_SELECTOR = "topic:pay"
@@ -64,7 +68,7 @@ def denied(*_: Any, **__: Any) -> Any:
 def test_a_heartbeat_that_may_not_be_read_by_a_purge_is_no_fault_of_ours(
     named: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purge, "heartbeat", SimpleNamespace(read=denied))
+    monkeypatch.setattr(open_broker, "heartbeat", SimpleNamespace(read=denied))
     assert ctl("staged", "purge", *named).status == Exit.REFUSED
 
 
@@ -76,6 +80,13 @@ def test_a_staging_limit_that_may_not_be_written_by_stage_is_no_fault_of_ours(
     )
     said = ctl("stage", "pay-0", "--even-if-unknown", *named, "--apply")
     assert (said.status, "staging-limit.json" in said.err) == (Exit.REFUSED, True), said
+
+
+def test_nothing_is_staged_by_a_document_that_describes_a_change() -> None:
+    request: Any = from_json(REQUESTS["stage"], {**EXAMPLES["stage"], "source": {"uri": "request:/d/1.json"}})
+    with pytest.raises(ConfigError, match="a state, not a change"):
+        request.require_valid()
+    replace(request, source=SourceRequest()).require_valid()
 
 
 def test_no_purge_is_checked_against_a_request_document(tmp_path: Path) -> None:
@@ -119,6 +130,20 @@ def test_a_reconcile_whose_policy_does_not_fit_is_refused_before_a_log_dir_is_op
     with pytest.raises(ConfigError):
         request.require_valid()
     ReconcileRequest(source=SourceRequest("metadata:")).require_valid()
+
+
+@pytest.mark.parametrize("name", ["stage", "capture", "staged adopt", "reconcile"])
+@pytest.mark.parametrize(("delay_ms", "fits"), [(-1, False), (0, True), (2**63 - 1, True), (2**63, False)])
+def test_a_delay_that_no_marker_can_hold_is_refused_before_a_log_dir_is_opened(
+    name: str, delay_ms: int, fits: bool
+) -> None:
+    """The control socket takes any number; a marker with another one could not be read again."""
+    for delays in ({"default_ms": delay_ms}, {"patterns": [["pay", delay_ms]]}):
+        example = EXAMPLES[name]
+        changed = {"policy": {"delays": delays}} if name == "reconcile" else {"delays": delays}
+        request: Any = from_json(REQUESTS[name], {**example, **changed})
+        with nullcontext() if fits else pytest.raises(ConfigError, match=r"delete\.topic\.delay\.ms"):
+            request.require_valid()
 
 
 @pytest.mark.parametrize("is_something_staged", [True, False])

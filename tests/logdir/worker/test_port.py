@@ -553,3 +553,13 @@ def test_an_answer_that_cannot_be_decoded_is_an_error_of_its_asker_alone() -> No
     for _ in range(2):
         with pytest.raises(ValueError, match="not 7"):
             sent.result()
+
+
+def test_an_end_that_is_asked_for_while_an_answer_is_decoded_is_for_both_and_the_call_is_over() -> None:
+    def decode(value: object) -> object:
+        raise KeyboardInterrupt
+
+    sent: Sent[object] = Sent(cast(Asked, SimpleNamespace(waiting=Waiting())), "look", decode)
+    with pytest.raises(KeyboardInterrupt):
+        sent.take("result", 7)
+    assert sent.is_over

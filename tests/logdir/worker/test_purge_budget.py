@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
+import pytest
+
+from logdir import clock
 from logdir.disk.kernel.host import HostDisk
 from logdir.disk.replica.outcome import Result
 from logdir.disk.replica.replica_dir import read_marker
@@ -37,4 +41,26 @@ def test_a_big_replica_is_removed_in_several_calls(tmp_path: Path) -> None:
             outcome = found.outcomes[f"{name}.purging"]
             calls += 1
         assert calls > 3
+        assert root.open_dir.deleting.names() == []
+
+
+def test_each_call_makes_a_step_however_late_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is synced before may take longer than the whole time of a call: the purge comes to its end all the same."""
+    top = log_dir(tmp_path / "d1")
+    for number in range(3):
+        partition(top / f"pay-{number}", segments={0: 100})
+    assert ctl("init", "--log-dirs", top, "--apply").status == 0
+    said = ctl("stage", "pay", "--log-dirs", top, "--apply", "--even-over-limit", "--even-if-unknown")
+    assert said.status == 0, said
+    readings = count(0, 10_000)
+    monkeypatch.setattr(clock, "monotonic_ms", lambda: next(readings))
+    with open_root(HostDisk(), str(top)) as root:
+        markers = {}
+        for name in root.open_dir.deleting.names():
+            with root.open_dir.deleting.open(name) as directory:
+                markers[name] = read_marker(directory)
+        claimed = {name: marker for name, marker in markers.items() if marker is not None}
+        purge(root.open_dir, PurgeBatch((), claimed, 0, 0, 500))
+        for _ in range(3):
+            purge(root.open_dir, PurgeBatch(tuple(root.open_dir.deleting.names()), {}, 0, 0, 500))
         assert root.open_dir.deleting.names() == []

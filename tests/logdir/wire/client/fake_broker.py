@@ -45,8 +45,13 @@ class Talk:
         return struct.pack(">i", len(frame)) + frame
 
     def answer(self, body: Mapping[str, Any], **changed: int) -> None:
-        """Send an answer."""
-        self.stream.sendall(self.framed(body, **changed))
+        """Send an answer, as the broker has it on the wire."""
+        data = self.framed(body, **changed)
+        if self.broker.damage is None or (damaged := self.broker.damage(self, data)) == data:
+            self.stream.sendall(data)
+        else:
+            self.stream.sendall(damaged)
+            self.cut()  # Nobody is to wait for what a damaged length promises.
 
     def cut(self) -> None:
         """End the connection."""
@@ -83,6 +88,8 @@ class FakeBroker:
         self.replies.update(replies or {})
         self.asked: list[tuple[str, int, dict[str, Any]]] = []
         """Name, version and body of each request."""
+        self.damage: Callable[[Talk, bytes], bytes] | None = None
+        """What becomes of an answer, with its length, on its way; after one that was changed the connection ends."""
         self.connections = 0
         self._context = context
         self._listener = socket.create_server(("127.0.0.1", 0))

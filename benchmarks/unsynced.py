@@ -42,6 +42,9 @@ class _Unsynced(HostDirectory):
     def sync_file(self, name: str) -> None:
         """Do nothing."""
 
+    def sync_files(self, names: Sequence[str]) -> None:
+        """Do nothing."""
+
     def sync(self) -> None:
         """Do nothing."""
 

@@ -8,7 +8,7 @@ Spec: design §5 "A port per log dir".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 
@@ -249,6 +249,11 @@ class RemoteDirectory:
     def sync_file(self, name: str) -> None:
         """Call ``Directory.sync_file`` in the worker process."""
         self._port.run_opened(sync_file, self._at, name)
+
+    def sync_files(self, names: Sequence[str]) -> None:
+        """Call ``Directory.sync_file`` in the worker process for each."""
+        for name in names:
+            self.sync_file(name)
 
     def sync(self) -> None:
         """Call ``Directory.sync`` in the worker process."""

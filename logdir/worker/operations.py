@@ -37,6 +37,10 @@ LINK_MS: Final = 1000
 """After so long no other directory of a list is linked: a broker removes those of other log dirs meanwhile."""
 COMPLETE_MS: Final = 500
 """After so long no other capture is completed: what came meanwhile has to be linked first."""
+LINKED_AT_ONCE: Final = 32
+"""Captures whose markers are made durable together, before their links."""
+COMPLETED_AT_ONCE: Final = 8
+"""Captures that are completed between two looks at the time."""
 CAPTURED_AT_ONCE: Final = 4
 """Parallel captures on one log dir: a sync is the disk's time."""
 
@@ -168,11 +172,10 @@ def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all:
 
 
 def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
-    at_once = 4 * CAPTURED_AT_ONCE
     outcomes: list[Outcome] = []
     begun, until_ms = 0, clock.monotonic_ms() + LINK_MS
     while begun < len(items) and (not begun or clock.monotonic_ms() < until_ms):
-        some = items[begun : begun + at_once]
+        some = items[begun : begun + LINKED_AT_ONCE]
         begun += len(some)
         for item, one in zip(some, _link_up(opened.open_dir, some), strict=True):
             if isinstance(one, Outcome):
@@ -181,7 +184,7 @@ def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all
                 opened.linked[item.name] = one
     until_ms = clock.monotonic_ms() + COMPLETE_MS
     while is_all and begun == len(items) and opened.linked:
-        linked = [opened.linked.pop(name) for name in tuple(islice(opened.linked, at_once))]
+        linked = [opened.linked.pop(name) for name in tuple(islice(opened.linked, COMPLETED_AT_ONCE))]
         outcomes += disk_capture.complete(opened.open_dir, linked, read_instant, CAPTURED_AT_ONCE)
         if clock.monotonic_ms() >= until_ms:
             break

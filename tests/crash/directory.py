@@ -8,7 +8,7 @@ Spec: ``logdir.disk.kernel.calls``; reliability §4.4.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -235,6 +235,11 @@ class ModelDirectory:
         self._perform(
             "fsync", path, lambda _: sync(inode(), path), short=lambda number: sync(inode(), path, failed=number)
         )
+
+    def sync_files(self, names: Sequence[str]) -> None:
+        """Make the content of files durable, in order."""
+        for name in names:
+            self.sync_file(name)
 
     def _sync(self, call: str, inode: int) -> None:
         path, sync = self._path, self._system.sync

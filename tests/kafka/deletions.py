@@ -73,10 +73,19 @@ def uncaptured(log_dirs: Collection[Path], ids: Mapping[str, str]) -> set[str]:
 def worker_of(daemon: Process, log_dir: Path) -> int:
     """Return the process that works on a log dir: it alone has the log dir open, and is no watch."""
     for pid in set(daemon.children()) - set(daemon.watches()):
-        with suppress(OSError):
-            if log_dir in {entry.readlink() for entry in Path(f"/proc/{pid}/fd").iterdir()}:
-                return pid
+        if log_dir in open_paths(pid):
+            return pid
     raise AssertionError(f"no worker has {log_dir} open")
+
+
+def open_paths(pid: int) -> set[Path]:
+    """Return what a process has open, also while it closes some of it; nothing if it has ended."""
+    found = set()
+    with suppress(FileNotFoundError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(FileNotFoundError):
+                found.add(entry.readlink())
+    return found
 
 
 @contextmanager

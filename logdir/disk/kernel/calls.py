@@ -11,6 +11,7 @@ Spec: design §2 laws 2, 9, 10; reliability §4.2, §5.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -156,6 +157,9 @@ class Directory(Protocol):
 
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable (``fsync``). A failure is final: never called again after it."""
+
+    def sync_files(self, names: Sequence[str]) -> None:
+        """Make the content of files durable, in order, as ``sync_file``: their syncs share what they wait for."""
 
     def sync(self) -> None:
         """Make the entries of this directory durable (``fsync``). A failure is final."""

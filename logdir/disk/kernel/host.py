@@ -15,8 +15,8 @@ import errno
 import os
 import stat as st
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -25,12 +25,14 @@ from logdir.disk.kernel.calls import Directory, Identity, Owner, Space, Stat
 from logdir.disk.kernel.kernel_stat import PERMISSIONS, stat_of
 from logdir.disk.kernel.whole_path import NO_REGULAR_FILE, whole_path
 from logdir.observe.classify import Type
-from logdir.observe.walk import list_types
+from logdir.observe.walk import list_types, opened
 
 _NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR})
 """Errors of a file system without ``O_TMPFILE``; ``EISDIR`` comes from a kernel that does not know the flag."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_SYNCED_AT_ONCE = 64
+"""How many files of one call are open at a time."""
 
 
 class Call(NamedTuple):
@@ -157,15 +159,11 @@ class HostDirectory:
 
     def read(self, name: str, limit: int) -> bytes:
         """Return the content of a regular file, at most ``limit`` + 1 bytes of it."""
-        descriptor = self._open_file(name)
-        try:
-            parts = []
-            left = limit + 1
+        with opened(self._open_file(name)) as descriptor:
+            parts, left = [], limit + 1
             while left > 0 and (part := os.read(descriptor, left)):
                 parts.append(part)
                 left -= len(part)
-        finally:
-            os.close(descriptor)
         return b"".join(parts)
 
     @whole_path
@@ -192,11 +190,8 @@ class HostDirectory:
         self._give(name, owner)
 
     def _give(self, name: str, owner: Owner) -> None:
-        descriptor = os.open(name, _OPEN_DIRECTORY, dir_fd=self._fd)
-        try:
+        with opened(os.open(name, _OPEN_DIRECTORY, dir_fd=self._fd)) as descriptor:
             _give(descriptor, owner)
-        finally:
-            os.close(descriptor)
 
     @whole_path
     def write(self, name: str, data: bytes, owner: Owner, mtime_ns: int | None = None) -> None:
@@ -210,6 +205,8 @@ class HostDirectory:
                 view = view[os.write(descriptor, view) :]
             if mtime_ns is not None:
                 os.utime(descriptor, ns=(mtime_ns, mtime_ns))
+            # So that one commit of a journal serves the syncs of many small files.
+            libc.start_writeback(descriptor)
             if not is_named:
                 libc.link_unnamed(descriptor, self._fd, name)
         finally:
@@ -268,23 +265,18 @@ class HostDirectory:
     def truncate(self, name: str, size_bytes: int) -> None:
         """Shorten a regular file."""
         self._report("truncate", name)
-        descriptor = self._open_file(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        with opened(self._open_file(name, flags)) as descriptor:
             if size_bytes > os.fstat(descriptor).st_size:
                 raise OSError(errno.EINVAL, "would make the file longer", self._at(name))
             os.ftruncate(descriptor, size_bytes)
-        finally:
-            os.close(descriptor)
 
     @whole_path
     def adopt(self, name: str, owner: Owner) -> None:
         """Set owner and mode of an entry; a link is not followed."""
         self._report("chown", name)
-        descriptor = os.open(_component(name), _OPEN_FILE, dir_fd=self._fd)
-        try:
+        with opened(os.open(_component(name), _OPEN_FILE, dir_fd=self._fd)) as descriptor:
             _give(descriptor, owner)
-        finally:
-            os.close(descriptor)
 
     # Locks: not part of ``Directory``, because the model disk of the tests has no locks.
 
@@ -332,17 +324,26 @@ class HostDirectory:
             self._disk.failed.setdefault(device, f"{self._path}: {error.strerror or error}")
             raise
 
-    @whole_path
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
+        self.sync_files((name,))
+
+    def sync_files(self, names: Sequence[str]) -> None:
+        """Make the content of files durable, in order; one commit of a journal then serves many of them."""
+        for at in range(0, len(names), _SYNCED_AT_ONCE):
+            with ExitStack() as stack:
+                some = []
+                for name in names[at : at + _SYNCED_AT_ONCE]:
+                    some.append((name, stack.enter_context(opened(self._open_file(name)))))
+                    libc.start_writeback(some[-1][1])
+                for name, descriptor in some:
+                    self._fsync(name, descriptor)
+
+    @whole_path
+    def _fsync(self, name: str, descriptor: int) -> None:
         with self._syncing():
             self._report("fsync", name)
-        descriptor = self._open_file(name)
-        try:
-            with self._syncing():
-                os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            os.fsync(descriptor)
 
     def sync(self) -> None:
         """Make the entries of this directory durable."""

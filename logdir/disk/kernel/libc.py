@@ -2,7 +2,7 @@
 
 Only ``host`` uses them to change a disk. Errors are ``OSError`` with the path that the caller gives.
 
-Spec: reliability appendix; statx(2), renameat2(2), linkat(2), syncfs(2).
+Spec: reliability appendix; statx(2), renameat2(2), linkat(2), syncfs(2), sync_file_range(2).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ _NOREPLACE = 1
 _EMPTY_PATH = 0x1000
 _SYMLINK_FOLLOW = 0x400
 _AT_FDCWD = -100
+_WRITE_OUT = 2
 _STATX_INO = 0x100
 _STATX_MNT_ID = 0x1000
 _STATX = struct.Struct("=I28xQ96xIIQ104x")
@@ -68,6 +69,14 @@ def sync_file_system(descriptor: int, path: str) -> None:
     """Make everything on the file system of an open directory durable."""
     if _LIBC.syncfs(descriptor) != 0:
         raise _failed(path)
+
+
+def start_writeback(descriptor: int) -> None:
+    """Start to write a file's dirty pages to its disk, without waiting. Makes nothing durable, and never fails.
+
+    An error of the disk is left to the ``fsync`` that follows.
+    """
+    _LIBC.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _WRITE_OUT)
 
 
 def _failed(path: str) -> OSError:

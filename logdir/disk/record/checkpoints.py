@@ -8,6 +8,8 @@ Spec: design §2 law 9, §3.3; kafka-behaviour §2.12, §10.5; attacks A30, A39.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import MalformedFileError
@@ -20,18 +22,26 @@ _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 
 
 def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints:
-    """Return a partition's entries in a log dir's checkpoint files.
+    """Return a partition's entries in a log dir's checkpoint files. Raises as ``read_all_entries``."""
+    return read_all_entries(open_dir, (partition,))[partition]
+
+
+def read_all_entries(
+    open_dir: OpenLogDir, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, Checkpoints]:
+    """Return the entries of several partitions: each file is parsed once, and has an entry for every partition there.
 
     Raises:
         FormatError: a file is malformed.
         OSError: a file cannot be read.
     """
-    found = {}
+    found: dict[TopicPartition, dict[str, int | None]] = {partition: {} for partition in partitions}
     for field, name in zip(_FIELDS, NAMES, strict=True):
         data = read_file(open_dir.top, name)
         offsets = {} if data is None else offset_checkpoint.parse(data, f"{open_dir.log_dir}/{name}")
-        found[field] = offsets.get(partition)
-    return Checkpoints(**found)
+        for partition, entries in found.items():
+            entries[field] = offsets.get(partition)
+    return {partition: Checkpoints(**entries) for partition, entries in found.items()}
 
 
 def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:

@@ -5,8 +5,10 @@ listed again. Both listings and the links must agree in names, sizes and inodes,
 lack no part of the log. Only then the capture is synced, gets its deadline, and is renamed to ``deleting/``. Otherwise
 it stays under ``incoming/`` with its captured marker: *partial*, kept and never restorable.
 
-Of several directories all are linked before the first is synced: a broker removes what it deletes after a fixed time,
-and links take a fraction of the time of syncs. Files are synced singly, as the broker writes meanwhile.
+Of several directories all are linked before the first file of a replica is synced: a broker removes what it deletes
+after a fixed time, and links take a fraction of the time of syncs. Their markers are all written before the first is
+synced: on a busy disk each sync waits for a commit of the journal, and one commit then serves them all. Files are
+synced singly, as the broker writes meanwhile, and a sync of the whole disk would wait for all that it wrote.
 
 Repeatable: a second capture of a directory continues the first by its inodes, unless that was claimed for removal.
 
@@ -18,7 +20,8 @@ Spec: design §2 law 4, §3.3; kafka-behaviour §3.2, §10.5; attacks A17, A23, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -29,10 +32,10 @@ from logdir.disk.kernel.failure import calling, is_sick
 from logdir.disk.kernel.fanout import for_each
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import free_name
-from logdir.disk.replica.capture_item import CapturedReplica, CaptureItem, first_marker, parts_of
+from logdir.disk.replica.capture_item import CapturedReplica, CaptureItem, SharedEntries, first_marker, parts_of
 from logdir.disk.replica.captured_files import Files, complaint, is_within, look
 from logdir.disk.replica.earlier_capture import EarlierCaptures
-from logdir.disk.replica.hardlink_dir import drop, link, make_marked
+from logdir.disk.replica.hardlink_dir import begin_marked, drop, link, sync_incoming, sync_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import NEW_MARKER, readable_marker, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
@@ -44,6 +47,24 @@ from logdir.refusal_slug import Why
 
 _ROUNDS = 4
 """How often a changing directory is listed again before its files are kept as a partial capture."""
+
+
+class _Known(NamedTuple):
+    """What is read once for several captures of a log dir."""
+
+    earlier: EarlierCaptures
+    entries: SharedEntries
+
+
+class _Begun(NamedTuple):
+    """A directory whose capture has its marker, but no link yet, or those of an earlier capture."""
+
+    name: str
+    """Under ``incoming/``."""
+    replica: CapturedReplica
+    source: Directory
+    seen: Files
+    """What was in it at first."""
 
 
 class Linked(NamedTuple):
@@ -75,7 +96,7 @@ def capture(
 
     Raises:
         ReadOnlyDiskError: a sync failed or the disk is sick; a second capture shows the state of each.
-        OSError: the work root cannot be listed; nothing was captured.
+        OSError: the work root cannot be listed, or a checkpoint file not be read; nothing was captured.
     """
     begun = link_up(open_dir, items, now, threads)
     ended = iter(complete(open_dir, [one for one in begun if isinstance(one, Linked)], now, threads))
@@ -87,6 +108,14 @@ def link_up(
 ) -> list[Linked | Outcome]:
     """Begin the capture of directories, as ``capture``: a broker may remove what is linked; ``complete`` keeps it.
 
+    Every marker is durable before the first link is made.
+
+    Args:
+        open_dir: Their log dir.
+        items: Some dozens at most: each stays open until all are linked.
+        now: As ``capture``.
+        threads: As ``capture``.
+
     Returns:
         For each item what is to be completed, or its outcome if there is no more to do.
 
@@ -94,17 +123,41 @@ def link_up(
         ReadOnlyDiskError: as ``capture``.
     """
     found: dict[str, Linked | Outcome] = {}
+    begun: dict[str, _Begun] = {}
+
+    def for_all(some: Iterable[CaptureItem], step: Callable[[CaptureItem], None]) -> None:
+        def one(item: CaptureItem) -> None:
+            try:
+                with calling(open_dir.top):
+                    step(item)
+            except (LogDirError, OSError) as error:
+                begun.pop(item.name, None)
+                found[item.name] = undone(item.name, _ours(open_dir, item, error))
+
+        for_each(some, one, threads)
+
     with calling(open_dir.top):
-        earlier = EarlierCaptures.of(open_dir)
+        known = _Known(EarlierCaptures.of(open_dir), SharedEntries.read(open_dir, items))
+    with ExitStack() as opened:
 
-    def one(item: CaptureItem) -> None:
-        try:
-            with calling(open_dir.top):
-                found[item.name] = _link_up(open_dir, item, earlier, now)
-        except (LogDirError, OSError) as error:
-            found[item.name] = undone(item.name, _ours(open_dir, item, error))
+        def begin(item: CaptureItem) -> None:
+            source = opened.enter_context(open_dir.top.open(item.name))
+            one = _begin(open_dir, item, source, known, now)
+            if isinstance(one, Outcome):
+                found[item.name] = one
+            else:
+                begun[item.name] = one
 
-    for_each(items, one, threads)
+        def go_on(item: CaptureItem) -> None:
+            found[item.name] = _link_up(open_dir, begun[item.name])
+
+        for_all(items, begin)
+        for_all(
+            [item for item in items if item.name in begun], lambda item: sync_marked(open_dir, begun[item.name].name)
+        )
+        if begun:
+            sync_incoming(open_dir)
+        for_all([item for item in items if item.name in begun], go_on)
     return [found[item.name] for item in items]
 
 
@@ -134,51 +187,52 @@ def _ours(open_dir: OpenLogDir, item: CaptureItem, error: LogDirError | OSError)
     return error if isinstance(error, LogDirError) else as_error(f"{open_dir.log_dir}/{item.name}", error)
 
 
-def _link_up(
-    open_dir: OpenLogDir, item: CaptureItem, earlier: EarlierCaptures, now: Callable[[], Instant]
-) -> Linked | Outcome:
-    path = f"{open_dir.log_dir}/{item.name}"
+def _begin(
+    open_dir: OpenLogDir, item: CaptureItem, source: Directory, known: _Known, now: Callable[[], Instant]
+) -> _Begun | Outcome:
+    """Find the capture that an earlier process began, or make a directory for one, not durable yet."""
     parts = parts_of(open_dir, item)
-    with open_dir.top.open(item.name) as source:
-        seen = look(source)
-        replica = CapturedReplica.of(item, parts, source)
-        found = earlier.find(open_dir, item.name, replica.place, seen)
-        if found is not None and found.startswith(f"{DELETING}/"):
-            # The process that renamed it may have been killed before the rename was durable.
-            with syncing(open_dir.deleting):
-                open_dir.deleting.sync()
-            with syncing(open_dir.incoming):
-                open_dir.incoming.sync()
-            return done(item.name, found)
-        if not any(name.endswith(SEGMENT_SUFFIX) for name in seen):
-            raise RefusedError(
-                path,
-                why=Why.NO_SEGMENTS,
-                expected="segments",
-                found="no segment: it is empty, or all but removed by its broker",
-                fix="there is nothing to keep",
-            )
-        name = found or make_marked(open_dir, replica.place, partial(first_marker, open_dir, replica, now))
-        with open_dir.incoming.open(name) as target:
-            try:
-                begun = readable_marker(target)
-                problem = _link_all(open_dir, source, seen, target, replica, begun)
-                if problem is None:
-                    return Linked(name, replica, begun)
-            except OSError as error:
-                if is_sick(error):
-                    raise
-                return _give_up(open_dir, name, target, item, as_error(path, error))
-            why = RefusedError(
-                path,
-                why=Why.PARTIAL_CAPTURE,
-                expected="a complete replica",
-                found=problem,
-                fix=_PARTIAL.format(name),
-            )
-            if not any(file.endswith(SEGMENT_SUFFIX) for file in look(target)):
-                return _give_up(open_dir, name, target, item, why)
-        return Linked(name, replica, begun, why)
+    seen = look(source)
+    replica = CapturedReplica.of(item, parts, source)
+    found = known.earlier.find(open_dir, item.name, replica.place, seen)
+    if found is not None and found.startswith(f"{DELETING}/"):
+        # The process that renamed it may have been killed before the rename was durable.
+        with syncing(open_dir.deleting):
+            open_dir.deleting.sync()
+        sync_incoming(open_dir)
+        return done(item.name, found)
+    if not any(name.endswith(SEGMENT_SUFFIX) for name in seen):
+        raise RefusedError(
+            f"{open_dir.log_dir}/{item.name}",
+            why=Why.NO_SEGMENTS,
+            expected="segments",
+            found="no segment: it is empty, or all but removed by its broker",
+            fix="there is nothing to keep",
+        )
+    name = found or begin_marked(open_dir, replica.place, partial(first_marker, open_dir, replica, known.entries, now))
+    return _Begun(name, replica, source, seen)
+
+
+def _link_up(open_dir: OpenLogDir, capture: _Begun) -> Linked | Outcome:
+    name, replica = capture.name, capture.replica
+    item = replica.item
+    path = f"{open_dir.log_dir}/{item.name}"
+    with open_dir.incoming.open(name) as target:
+        try:
+            begun = readable_marker(target)
+            problem = _link_all(open_dir, capture, target, begun)
+            if problem is None:
+                return Linked(name, replica, begun)
+        except OSError as error:
+            if is_sick(error):
+                raise
+            return _give_up(open_dir, name, target, item, as_error(path, error))
+        why = RefusedError(
+            path, why=Why.PARTIAL_CAPTURE, expected="a complete replica", found=problem, fix=_PARTIAL.format(name)
+        )
+        if not any(file.endswith(SEGMENT_SUFFIX) for file in look(target)):
+            return _give_up(open_dir, name, target, item, why)
+    return Linked(name, replica, begun, why)
 
 
 def _complete(open_dir: OpenLogDir, linked: Linked, now: Callable[[], Instant]) -> Outcome:
@@ -206,24 +260,16 @@ def _partial(item: CaptureItem, name: str, error: LogDirError) -> Outcome:
     return Outcome(path=item.name, result=Result.UNDONE, place=f"{INCOMING}/{name}", error=error)
 
 
-def _link_all(
-    open_dir: OpenLogDir,
-    source: Directory,
-    seen: Files,
-    target: Directory,
-    replica: CapturedReplica,
-    begun: ReplicaMarker | None,
-) -> str | None:
+def _link_all(open_dir: OpenLogDir, capture: _Begun, target: Directory, begun: ReplicaMarker | None) -> str | None:
     """Link files until the directory stops changing; return what a whole replica lacks, ``None`` if nothing.
 
     Args:
         open_dir: Its log dir.
-        source: The directory that is captured.
-        seen: The first listing: a file in it that has vanished counts as missing.
+        capture: What is captured: a file of its first listing that has vanished counts as missing.
         target: The directory for the links.
-        replica: The replica that is captured.
         begun: The marker of its capture; ``None``: it has none that can be read.
     """
+    source, seen, replica = capture.source, capture.seen, capture.replica
     seen_start = replica.item.log_start_seen if replica.is_topic_sure else None
     starts = [None if begun is None else begun.checkpoints.log_start, seen_start]
     start = next((one for one in starts if one is not None), None)
@@ -260,10 +306,8 @@ def _link(
 
 def _sync_files(target: Directory) -> None:
     # The broker may not have synced its writes, and may remove its names before a sync.
-    for name in target.names():
-        if name not in (FILE_NAME, NEW_MARKER):
-            with syncing(target):
-                target.sync_file(name)
+    with syncing(target):
+        target.sync_files([name for name in target.names() if name not in (FILE_NAME, NEW_MARKER)])
 
 
 def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callable[[], Instant]) -> str:
@@ -301,8 +345,7 @@ def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callab
     )
     with syncing(open_dir.deleting):
         open_dir.deleting.sync()
-    with syncing(open_dir.incoming):
-        open_dir.incoming.sync()
+    sync_incoming(open_dir)
     return place
 
 

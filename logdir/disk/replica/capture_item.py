@@ -10,15 +10,15 @@ Spec: design §3.3; kafka-behaviour §3.2; attacks A17, A23.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from logdir.clock import Instant
 from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import is_there
-from logdir.disk.record.checkpoints import read_entries
+from logdir.disk.record.checkpoints import read_all_entries
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, LogDirError, RefusedError
 from logdir.evidence import Absent, Proof, Removed
@@ -126,8 +126,50 @@ def _read_id(source: Directory) -> TopicId | None:
         return None
 
 
+class SharedEntries(NamedTuple):
+    """Entries of the checkpoint files for several captures: a file has thousands of entries, and is parsed once."""
+
+    found: Mapping[TopicPartition, Checkpoints]
+    """Of each partition that had no live replica on the log dir before the files were read."""
+
+    @classmethod
+    def read(cls, open_dir: OpenLogDir, items: Iterable[CaptureItem]) -> Self:
+        """Read the checkpoint files; those that are malformed have no entries.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        wanted = set()
+        for item in items:
+            parts = parse_partition_dir(item.name)
+            # If the name may be cut, the entries could belong to another topic.
+            if parts is not None and (item.topic is not None or not parts.is_truncated):
+                partition = TopicPartition(item.topic or parts.topic, parts.partition)
+                if not _is_live(open_dir, partition):
+                    wanted.add(partition)
+        try:
+            return cls(read_all_entries(open_dir, wanted) if wanted else {})
+        except LogDirError:
+            return cls({})
+
+    def of(self, open_dir: OpenLogDir, replica: CapturedReplica) -> Checkpoints:
+        """Return the entries of a replica, unless they may belong to a topic of the same name that was created since.
+
+        Raises:
+            OSError: the log dir cannot be read.
+        """
+        partition = TopicPartition(replica.topic, replica.parts.partition)
+        points = self.found.get(partition)
+        return Checkpoints() if points is None or _is_live(open_dir, partition) else points
+
+
+def _is_live(open_dir: OpenLogDir, partition: TopicPartition) -> bool:
+    # Entries go by topic name: once a topic is created again, they belong to the new one.
+    return is_there(open_dir.top, f"{partition.topic}-{partition.partition}")
+
+
 def first_marker(
-    open_dir: OpenLogDir, replica: CapturedReplica, now: Callable[[], Instant], inode: int
+    open_dir: OpenLogDir, replica: CapturedReplica, entries: SharedEntries, now: Callable[[], Instant], inode: int
 ) -> ReplicaMarker:
     """Return the marker of an unfinished capture: always without a deadline. Raises ``OSError``."""
     instant = now()
@@ -151,21 +193,7 @@ def first_marker(
         delay_ms=None,
         boot_id=instant.boot_id,
         boottime_ms=instant.boottime_ms,
-        checkpoints=_entries(open_dir, replica),
+        checkpoints=entries.of(open_dir, replica),
         clean=False,
         tiered=replica.item.tiered,
     )
-
-
-def _entries(open_dir: OpenLogDir, replica: CapturedReplica) -> Checkpoints:
-    partition = TopicPartition(replica.topic, replica.parts.partition)
-    points = Checkpoints()
-    # Checkpoint entries go by topic name: once the topic is re-created, they belong to the new topic.
-    live = f"{replica.topic}-{replica.parts.partition}"
-    try:
-        # If the name may be cut, the entries could belong to another topic.
-        if replica.is_topic_sure and not is_there(open_dir.top, live):
-            points = read_entries(open_dir, partition)
-    except LogDirError:
-        return Checkpoints()
-    return Checkpoints() if is_there(open_dir.top, live) else points

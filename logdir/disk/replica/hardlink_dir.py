@@ -32,7 +32,15 @@ _OWN = frozenset((FILE_NAME, NEW_MARKER))
 
 
 def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
-    """Create a directory under ``incoming/`` with its marker, both durable.
+    """Create a directory under ``incoming/`` with its marker, both durable, as ``begin_marked`` and ``sync_marked``."""
+    name = begin_marked(open_dir, parts, marker_of)
+    sync_marked(open_dir, name)
+    sync_incoming(open_dir)
+    return name
+
+
+def begin_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
+    """Create a directory under ``incoming/`` with its marker. Not durable yet.
 
     Args:
         open_dir: Its log dir.
@@ -44,7 +52,6 @@ def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int],
 
     Raises:
         RefusedError: no name is free.
-        ReadOnlyDiskError: a sync failed.
         OSError: any other error; there is no such directory.
     """
     made = open_dir.incoming
@@ -57,15 +64,32 @@ def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int],
         with made.open(name) as directory:
             data = replica_marker.render(marker_of(directory.own_stat().inode))
             write_new(open_dir, directory, FILE_NAME, data)
-            with syncing(directory):
-                directory.sync_file(FILE_NAME)
-                directory.sync()
     except OSError:
         drop(open_dir, name)
         raise
-    with syncing(made):
-        made.sync()
     return name
+
+
+def sync_marked(open_dir: OpenLogDir, name: str) -> None:
+    """Make durable what is in a directory of ``begin_marked``: its marker. Its own name is not durable yet.
+
+    Raises:
+        ReadOnlyDiskError: a sync failed.
+        OSError: any other error; the directory was removed, unless a file in it has no other name.
+    """
+    try:
+        with open_dir.incoming.open(name) as directory, syncing(directory):
+            directory.sync_file(FILE_NAME)
+            directory.sync()
+    except OSError:
+        drop(open_dir, name)
+        raise
+
+
+def sync_incoming(open_dir: OpenLogDir) -> None:
+    """Make the names under ``incoming/`` durable. Raises ``ReadOnlyDiskError``: the sync failed."""
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
 
 
 def _make(open_dir: OpenLogDir, name: str) -> None:

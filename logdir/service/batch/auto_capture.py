@@ -38,10 +38,12 @@ from logdir.worker.look import Deep
 from logdir.worker.operations import capture_step
 from logdir.worker.remote import gather
 
-AT_ONCE: Final = 64
+AT_ONCE: Final = 256
 """How many directories a log dir captures with one call."""
 LOOK_MS: Final = 10 * 1000
 """After so long what is left waits for the next look: each costs more than the captures of a moment."""
+MANY: Final = 32
+"""So many new directories at once are the beginning of more: what follows is linked before these are made durable."""
 LISTS_IN_DELAY: Final = 4
 """How often the log dirs are listed in the time that the broker keeps a directory, also while a look captures."""
 
@@ -173,6 +175,7 @@ def capture_new(
     if not places and not look.is_busy and not look.rows:
         return Captured()
     leavers.untried = frozenset()
+    look.note_new(len(places))
     facts = look.take(places)
     listed_ms = clock.monotonic_ms()
     until_ms = listed_ms + LOOK_MS
@@ -183,12 +186,14 @@ def capture_new(
         if now_ms >= until_ms:
             look.leave_rest()
             break
-        if now_ms - listed_ms >= list_ms:
+        if now_ms - listed_ms >= list_ms or look.is_list_due:
             places = look.not_taken(leavers.new(broker))
             listed()
-            listed_ms = now_ms
+            look.note_new(len(places))
             if places:
                 facts = look.take(places)
+            # From here on: else a look that takes long would leave no time for links.
+            listed_ms = clock.monotonic_ms()
     return look.ended(facts)
 
 
@@ -225,6 +230,18 @@ class _CaptureLook:
         self.others: list[ItemResult] = []
         """Those that are refused or passed over."""
         self.problems: list[Problem] = []
+        self._may_wait = not leavers.linked
+        """Whether what is linked may wait for what is still to come: what an earlier look has linked has waited."""
+        self._is_more_expected = False
+
+    def note_new(self, count: int) -> None:
+        """Note how many new directories the last listing has shown: after many, more are expected."""
+        self._is_more_expected = self._may_wait and count >= MANY
+
+    @property
+    def is_list_due(self) -> bool:
+        """Whether the log dirs are to be listed before anything is made durable."""
+        return self._is_more_expected and not any(self._left.values())
 
     @property
     def is_busy(self) -> bool:
@@ -273,7 +290,7 @@ class _CaptureLook:
         for log_dir in sorted({*left, *all_linked}):
             mine = left.get(log_dir, [])
             some[log_dir], left[log_dir] = mine[:AT_ONCE], mine[AT_ONCE:]
-        is_all = not any(left.values())
+        is_all = not any(left.values()) and not self._is_more_expected
         begun = {
             log_dir: self._broker.ports.port(log_dir).begin_opened(
                 capture_step, tuple(item for _, item in mine), is_all=is_all
@@ -306,7 +323,8 @@ class _CaptureLook:
         leavers, rows = self._leavers, self.rows
         leavers.handled.update((row.log_dir, row.path) for row in rows if row.state is ItemState.DONE)
         gone = [row for row in rows if row.state is ItemState.UNDONE and row.new_path is None]
-        leavers.missed += sum((row.log_dir, row.path) not in _still_there(self._broker, gone) for row in gone)
+        there = _still_there(self._broker, gone)
+        leavers.missed += sum((row.log_dir, row.path) not in there for row in gone)
         return Captured(
             items=(*self.others, *rows),
             problems=tuple(self.problems),

@@ -66,14 +66,14 @@ def meta(number: int) -> bytes:
     return META.format(node=1, directory=DIRECTORY_IDS[number], cluster=CLUSTER).encode()
 
 
-def entries(**offsets: int) -> dict[str, bytes]:
-    """Return checkpoint files: of ``t-0`` those given, of another topic in each."""
+def entries(partition: int = 0, **offsets: int) -> dict[str, bytes]:
+    """Return checkpoint files: of a partition of ``t`` those given, of another topic in each."""
     fields = ("recovery_point", "log_start", "high_watermark", "cleaner")
     files = {}
     for field, name in zip(fields, NAMES, strict=True):
         known = {TopicPartition("other", 3): 33}
         if field in offsets:
-            known[TopicPartition("t", 0)] = offsets[field]
+            known[TopicPartition("t", partition)] = offsets[field]
         files[name] = offset_checkpoint.render(known)
     return files
 

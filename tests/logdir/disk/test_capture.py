@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from logdir.disk.kernel import small_file
+from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
+from logdir.disk.record import checkpoints
 from logdir.disk.recover_log_dir import recover
 from logdir.disk.replica.capture import Linked, capture, complete, link_up
 from logdir.disk.replica.capture_item import CaptureItem
@@ -497,6 +500,46 @@ def test_what_got_the_name_of_a_linked_capture_meanwhile_is_not_taken_for_it(hos
         assert outcome.error.fix == "nothing was removed; run logdirctl capture again, which begins a new copy"
         (outcome,) = complete(root.open_dir, [another], instant)
     assert (outcome.result, outcome.place) == (Result.DONE, WHOLE)
+
+
+def put_several(host: Host) -> list[CaptureItem]:
+    names = [f"t-{partition}.{UNIQUE}-delete" for partition in (1, 2, 3)]
+    for name in names:
+        put(host.top / name, FILES)
+    return [replace(ITEM, name=name) for name in names]
+
+
+def test_a17_every_marker_is_durable_before_the_first_link_and_their_names_are_at_once(host: Host) -> None:
+    host.capture(*put_several(host))
+    first = next(at for at, call in enumerate(host.calls) if call.name == "link")
+    made = [call for call in host.calls[:first] if call.name.startswith("fsync")]
+    places = [f"{host.work}/incoming/{OLD}_{partition}" for partition in (1, 2, 3)]
+    assert {call.path for call in made if call.name == "fsync"} == {f"{place}/replica.json" for place in places}
+    assert [call.path for call in made if call.name == "fsync-dir"] == [*places, f"{host.work}/incoming"]
+
+
+def test_the_checkpoint_files_are_read_once_for_several(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(host.top, entries(2, recovery_point=9, log_start=6, high_watermark=9))
+    real, read = small_file.read_file, []
+
+    def read_file(directory: Directory, name: str) -> bytes | None:
+        read.append(name)
+        return real(directory, name)
+
+    monkeypatch.setattr(checkpoints, "read_file", read_file)
+    host.capture(*put_several(host))
+    assert sorted(read) == sorted(NAMES)
+    assert [host.marker(f"deleting/{OLD}_{p}").checkpoints.high_watermark for p in (1, 2, 3)] == [None, 9, None]
+
+
+def test_entries_of_a_topic_made_again_after_they_were_read_are_not_those_of_the_old_one(host: Host) -> None:
+    def act(number: int, call: Call) -> None:
+        if call.name == "mkdir":
+            put(host.top / "t-0", FILES)
+
+    host.before = act
+    (outcome,) = host.capture()
+    assert (outcome.place, host.marker(WHOLE).checkpoints) == (WHOLE, Checkpoints())
 
 
 def test_several_at_a_time_are_all_captured(host: Host) -> None:

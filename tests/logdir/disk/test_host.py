@@ -16,7 +16,7 @@ import pytest
 
 from logdir.disk.kernel import host, libc
 from logdir.disk.kernel.calls import Directory, Owner
-from logdir.disk.kernel.host import HostDirectory, HostDisk
+from logdir.disk.kernel.host import Call, HostDirectory, HostDisk
 from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.work_root import locate
 
@@ -165,7 +165,7 @@ class _Libc:
         return -1
 
 
-@pytest.mark.parametrize("what", ["file", "directory", "disk"])
+@pytest.mark.parametrize("what", ["file", "files", "directory", "disk"])
 def test_no_sync_that_the_kernel_refused_is_called_done_or_forgotten(
     path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -176,10 +176,31 @@ def test_no_sync_that_the_kernel_refused_is_called_done_or_forgotten(
     monkeypatch.setattr(libc, "_LIBC", _Libc(libc._LIBC))
     disk = HostDisk()
     with disk.open_top(str(path)) as top:
-        call = {"file": lambda: top.sync_file("f"), "directory": top.sync, "disk": top.sync_disk}[what]
+        files, several = lambda: top.sync_file("f"), lambda: top.sync_files(["f", "f"])
+        call = {"file": files, "files": several, "directory": top.sync, "disk": top.sync_disk}[what]
         with pytest.raises(OSError, match="Input/output error"):
             call()
     assert disk.failed == {path.stat().st_dev: f"{path}: Input/output error"}
+
+
+def test_many_files_are_synced_in_order_and_closed_again(path: Path) -> None:
+    names = [f"{number:03}" for number in range(150)]
+    for name in names:
+        (path / name).write_bytes(b"data")
+    calls: list[Call] = []
+    with HostDisk(calls.append).open_top(str(path)) as top:
+        top.identity()
+        before = os.listdir("/proc/self/fd")
+        top.sync_files(names)
+        assert os.listdir("/proc/self/fd") == before
+        assert [(call.name, os.path.basename(call.path)) for call in calls] == [("fsync", name) for name in names]
+        with pytest.raises(FileNotFoundError, match="none"):
+            top.sync_files(["000", "none"])
+        assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_file_that_cannot_be_written_back_is_left_to_its_sync() -> None:
+    libc.start_writeback(-1)
 
 
 def test_a_file_system_that_has_shut_down_is_not_believed_that_entries_are_durable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,11 +21,13 @@ from logdir.formats.own import replica_marker
 from logdir.refusal_slug import Why
 from logdir.service.batch import auto_capture
 from logdir.service.batch.auto_capture import Captured, Leavers, capture_new, complete_linked
+from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.request import BrokerRequest
-from logdir.service.report.result import ItemState
+from logdir.service.report.result import ItemResult, ItemState
 from logdir.worker import operations
+from logdir.worker.operations import CaptureStep
 from logdir.worker.state import WorkerState
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import ctl
@@ -83,7 +85,7 @@ def test_each_is_captured_once_and_not_looked_into_again(rig: Rig) -> None:
 
 
 def test_more_than_one_call_takes_are_captured_in_rounds(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert auto_capture.AT_ONCE == 64
+    assert auto_capture.AT_ONCE == 256
     monkeypatch.setattr(auto_capture, "AT_ONCE", 2)
     for number in range(5):
         rig.delete(f"pay-{number}")
@@ -292,7 +294,7 @@ def test_a17_what_a_look_that_took_too_long_has_linked_its_broker_may_remove_bef
 def test_what_is_linked_is_completed_without_anything_new(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auto_capture, "LOOK_MS", 0)
     monkeypatch.setattr(operations, "COMPLETE_MS", 0)
-    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are completed at a time.
+    monkeypatch.setattr(operations, "COMPLETED_AT_ONCE", 4)
     for number in range(6):
         rig.delete(f"pay-{number}")
     first, second = rig.look(), rig.look()
@@ -306,7 +308,7 @@ def test_a_look_that_is_stopped_between_two_steps_loses_nothing_and_makes_nothin
 ) -> None:
     rig.leavers.starts.delete_delay_ms = 3
     monkeypatch.setattr(operations, "COMPLETE_MS", 0)
-    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)
+    monkeypatch.setattr(operations, "COMPLETED_AT_ONCE", 4)
     gone = [rig.delete(f"pay-{number}") for number in range(6)]
     listings: list[int] = []
 
@@ -326,6 +328,62 @@ def test_a_look_that_is_stopped_between_two_steps_loses_nothing_and_makes_nothin
     assert (rig.staged(), rig.leavers.missed) == ([f"{TOPIC_ID}_{number}" for number in range(6)], 0)
     files = [sorted(os.listdir(f"{rig.disks[0]}.logdird/deleting/{name}")) for name in rig.staged()]
     assert files == [[*sorted(os.listdir(gone[0])), "replica.json"]] * 6
+
+
+def test_a17_after_many_at_once_the_log_dirs_are_listed_again_before_any_is_completed(rig: Rig) -> None:
+    assert auto_capture.MANY == 32
+    for number in range(32):
+        rig.delete(f"pay-{number}")
+    found_there: list[tuple[int, int]] = []
+
+    def listed() -> None:
+        found_there.append((len(os.listdir(f"{rig.disks[0]}.logdird/incoming")), len(rig.staged())))
+        if len(found_there) == 2:
+            rig.delete("pay-32")
+
+    found = rig.look(listed)
+    # The broker deletes one more after the second listing: one is few, and the rest waits no longer.
+    assert found_there == [(0, 0), (32, 0)]
+    assert [item.state for item in found.items] == [ItemState.DONE] * 32
+    assert [item.state for item in rig.look().items] == [ItemState.DONE]
+
+
+def test_few_at_once_are_completed_with_one_listing(rig: Rig) -> None:
+    for number in range(31):
+        rig.delete(f"pay-{number}")
+    listings: list[int] = []
+    assert len(rig.look(lambda: listings.append(1)).items) == 31
+    assert len(listings) == 1
+
+
+def test_what_an_earlier_look_has_linked_does_not_wait_for_others_that_come(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_one_linked(rig, monkeypatch)
+    monkeypatch.setattr(auto_capture, "MANY", 1)
+    found = rig.look()
+    assert [item.state for item in found.items] == [ItemState.DONE] * 2
+    assert found.is_cut_off is False
+
+
+def test_a17_the_log_dirs_are_asked_once_for_all_that_was_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = [rig.delete(f"pay-{number}") for number in range(3)]
+    real, asked = auto_capture._still_there, []
+
+    def still_there(broker: OpenBroker, rows: Sequence[ItemResult]) -> frozenset[Place]:
+        asked.append(len(rows))
+        return real(broker, rows)
+
+    def empty(*arguments: object, **others: object) -> CaptureStep:
+        for one in gone:
+            shutil.rmtree(one, ignore_errors=True)
+        return operations.capture_step(*arguments, **others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(auto_capture, "_still_there", still_there)
+    monkeypatch.setattr(auto_capture, "capture_step", empty)
+    found = rig.look()
+    assert [item.state for item in found.items] == [ItemState.UNDONE] * 3
+    assert (asked, rig.leavers.missed) == ([3], 3)
 
 
 def leave_one_linked(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +414,7 @@ def test_what_a_worker_has_forgotten_is_undone_and_tried_again(rig: Rig, monkeyp
 def test_a_work_root_that_cannot_be_listed_for_a_moment_undoes_nothing_that_was_linked(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are linked at a time.
+    monkeypatch.setattr(operations, "LINKED_AT_ONCE", 4)
     for number in range(6):
         rig.delete(f"pay-{number}")
     real, calls = EarlierCaptures.of, []
@@ -388,7 +446,7 @@ def test_what_was_linked_before_an_error_is_captured_once_by_the_next_look(
             raise OSError(errno.EMFILE, "Too many open files")
 
         failing.setattr(disk_capture, "complete", fails)
-        failing.setattr(operations, "CAPTURED_AT_ONCE", 1)  # Four are completed at a time, so two are left.
+        failing.setattr(operations, "COMPLETED_AT_ONCE", 4)
         found = rig.look()
         assert ([item.state for item in found.items], len(found.problems)) == ([ItemState.UNDONE] * 6, 1)
     assert [item.state for item in rig.look().items] == [ItemState.DONE] * 6

@@ -39,6 +39,9 @@ class _Unsynced(HostDirectory):
         """Open a directory in this one, whose syncs do nothing either."""
         return _unsynced(super().open(name))
 
+    def start_writeback(self, name: str) -> None:
+        """Do nothing."""
+
     def sync_file(self, name: str) -> None:
         """Do nothing."""
 

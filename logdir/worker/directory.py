@@ -246,6 +246,9 @@ class RemoteDirectory:
         """Call ``Directory.adopt`` in the worker process."""
         self._port.run_opened(adopt, self._at, name, owner)
 
+    def start_writeback(self, name: str) -> None:
+        """Do nothing: it is for the syncs of many files, and these are made in the worker process."""
+
     def sync_file(self, name: str) -> None:
         """Call ``Directory.sync_file`` in the worker process."""
         self._port.run_opened(sync_file, self._at, name)

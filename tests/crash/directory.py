@@ -225,6 +225,9 @@ class ModelDirectory:
 
     # Making durable.
 
+    def start_writeback(self, name: str) -> None:
+        """Do nothing: the next sync has to make the file durable, as on a disk."""
+
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
         path, sync = self._at(name), self._system.sync

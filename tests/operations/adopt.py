@@ -242,6 +242,7 @@ OPERATIONS = (
             Syncs(of=functions.ADOPT_PUBLISH, cases=(*_ADOPTIONS, *_STARTS)),
             Syncs(of=functions.ADOPT_FINISH, cases=tuple(_STARTS)),
             Syncs(of=functions.LINKED_MAKE, cases=tuple(_ADOPTIONS)),
+            Syncs(of=functions.LINKED_SYNC, cases=tuple(_ADOPTIONS)),
             Syncs(of=functions.LINKED_DROP, cases=(_WITHDRAWS, "adopt")),
         ),
         needless=(
@@ -252,6 +253,13 @@ OPERATIONS = (
                 "rename and until the directory is gone, so a half-emptied `.ready` that comes back is withdrawn again "
                 "by the next start; kept because what is being removed must not bear, at any instant of any disk, the "
                 "name of what may be published",
+            ),
+            Needless(
+                function=functions.LINKED_MAKE,
+                call=call("sync", of="incoming"),
+                because="ext4, XFS, btrfs: until an adoption is ready each of its links is a second name, so a "
+                "directory whose own name did not become durable takes nothing along; kept because an adoption that was cut off "
+                "explains itself by its marker",
             ),
             Needless(
                 function=functions.ADOPT_PUBLISH,

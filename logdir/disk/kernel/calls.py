@@ -155,6 +155,12 @@ class Directory(Protocol):
 
     # Making durable.
 
+    def start_writeback(self, name: str) -> None:
+        """Start to write the content of a file to the disk, so that one commit of a journal serves the syncs of many.
+
+        It makes nothing durable: without ``sync_file`` it is as if it was not called.
+        """
+
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable (``fsync``). A failure is final: never called again after it."""
 

@@ -205,8 +205,6 @@ class HostDirectory:
                 view = view[os.write(descriptor, view) :]
             if mtime_ns is not None:
                 os.utime(descriptor, ns=(mtime_ns, mtime_ns))
-            # So that one commit of a journal serves the syncs of many small files.
-            libc.start_writeback(descriptor)
             if not is_named:
                 libc.link_unnamed(descriptor, self._fd, name)
         finally:
@@ -324,6 +322,11 @@ class HostDirectory:
             self._disk.failed.setdefault(device, f"{self._path}: {error.strerror or error}")
             raise
 
+    def start_writeback(self, name: str) -> None:
+        """Start to write the content of a file to the disk; makes nothing durable."""
+        with opened(self._open_file(name)) as descriptor:
+            libc.start_writeback(descriptor)
+
     def sync_file(self, name: str) -> None:
         """Make the content of a file durable."""
         self.sync_files((name,))
@@ -332,18 +335,15 @@ class HostDirectory:
         """Make the content of files durable, in order; one commit of a journal then serves many of them."""
         for at in range(0, len(names), _SYNCED_AT_ONCE):
             with ExitStack() as stack:
-                some = []
+                descriptors = []
                 for name in names[at : at + _SYNCED_AT_ONCE]:
-                    some.append((name, stack.enter_context(opened(self._open_file(name)))))
-                    libc.start_writeback(some[-1][1])
-                for name, descriptor in some:
-                    self._fsync(name, descriptor)
-
-    @whole_path
-    def _fsync(self, name: str, descriptor: int) -> None:
-        with self._syncing():
-            self._report("fsync", name)
-            os.fsync(descriptor)
+                    with self._syncing():
+                        self._report("fsync", name)
+                    descriptors.append(stack.enter_context(opened(self._open_file(name))))
+                    libc.start_writeback(descriptors[-1])
+                with self._syncing():
+                    for descriptor in descriptors:
+                        os.fsync(descriptor)
 
     def sync(self) -> None:
         """Make the entries of this directory durable."""

@@ -35,7 +35,7 @@ from logdir.disk.kernel.unique_name import free_name
 from logdir.disk.replica.capture_item import CapturedReplica, CaptureItem, SharedEntries, first_marker, parts_of
 from logdir.disk.replica.captured_files import Files, complaint, is_within, look
 from logdir.disk.replica.earlier_capture import EarlierCaptures
-from logdir.disk.replica.hardlink_dir import begin_marked, drop, link, sync_incoming, sync_marked
+from logdir.disk.replica.hardlink_dir import begin_marked, drop, link, sync_marked
 from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.replica_dir import NEW_MARKER, readable_marker, rename
 from logdir.disk.replica.staging import as_error, rewrite_marker
@@ -156,7 +156,8 @@ def link_up(
             [item for item in items if item.name in begun], lambda item: sync_marked(open_dir, begun[item.name].name)
         )
         if begun:
-            sync_incoming(open_dir)
+            with syncing(open_dir.incoming):
+                open_dir.incoming.sync()
         for_all([item for item in items if item.name in begun], go_on)
     return [found[item.name] for item in items]
 
@@ -199,7 +200,8 @@ def _begin(
         # The process that renamed it may have been killed before the rename was durable.
         with syncing(open_dir.deleting):
             open_dir.deleting.sync()
-        sync_incoming(open_dir)
+        with syncing(open_dir.incoming):
+            open_dir.incoming.sync()
         return done(item.name, found)
     if not any(name.endswith(SEGMENT_SUFFIX) for name in seen):
         raise RefusedError(
@@ -345,7 +347,8 @@ def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callab
     )
     with syncing(open_dir.deleting):
         open_dir.deleting.sync()
-    sync_incoming(open_dir)
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     return place
 
 

@@ -35,7 +35,8 @@ def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int],
     """Create a directory under ``incoming/`` with its marker, both durable, as ``begin_marked`` and ``sync_marked``."""
     name = begin_marked(open_dir, parts, marker_of)
     sync_marked(open_dir, name)
-    sync_incoming(open_dir)
+    with syncing(open_dir.incoming):
+        open_dir.incoming.sync()
     return name
 
 
@@ -64,6 +65,7 @@ def begin_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int]
         with made.open(name) as directory:
             data = replica_marker.render(marker_of(directory.own_stat().inode))
             write_new(open_dir, directory, FILE_NAME, data)
+            directory.start_writeback(FILE_NAME)
     except OSError:
         drop(open_dir, name)
         raise
@@ -84,12 +86,6 @@ def sync_marked(open_dir: OpenLogDir, name: str) -> None:
     except OSError:
         drop(open_dir, name)
         raise
-
-
-def sync_incoming(open_dir: OpenLogDir) -> None:
-    """Make the names under ``incoming/`` durable. Raises ``ReadOnlyDiskError``: the sync failed."""
-    with syncing(open_dir.incoming):
-        open_dir.incoming.sync()
 
 
 def _make(open_dir: OpenLogDir, name: str) -> None:

@@ -22,7 +22,7 @@ from tests.operations.registry import MORE
 from tests.operations.seeded import Change, seed
 
 ROOT = Path(__file__).parents[3]
-SYNCS = frozenset({"fsync", "sync", "sync_disk", "sync_file"})
+SYNCS = frozenset({"fsync", "sync", "sync_disk", "sync_file", "sync_files"})
 _TIMEOUT_S = 280
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 

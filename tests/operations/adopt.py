@@ -258,8 +258,8 @@ OPERATIONS = (
                 function=functions.LINKED_MAKE,
                 call=call("sync", of="incoming"),
                 because="ext4, XFS, btrfs: until an adoption is ready each of its links is a second name, so a "
-                "directory whose own name did not become durable takes nothing along; kept because an adoption that was cut off "
-                "explains itself by its marker",
+                "directory whose own name did not become durable takes nothing along; kept because an adoption that "
+                "was cut off explains itself by its marker",
             ),
             Needless(
                 function=functions.ADOPT_PUBLISH,

@@ -159,7 +159,7 @@ def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all:
     Args:
         opened: The worker's log dir.
         items: Directories to link, each once.
-        is_all: Whether no log dir has others that are to be linked first.
+        is_all: Whether linked captures may be completed: no log dir has, or is soon expected to have, others to link.
 
     Raises:
         LogDirError, OSError: as ``disk.replica.capture``; what is linked is found by a later look, or by recovery.

@@ -29,7 +29,7 @@ def read_entries(open_dir: OpenLogDir, partition: TopicPartition) -> Checkpoints
 def read_all_entries(
     open_dir: OpenLogDir, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, Checkpoints]:
-    """Return the entries of several partitions: each file is parsed once, and has an entry for every partition there.
+    """Return the entries of several partitions; each checkpoint file is parsed once.
 
     Raises:
         FormatError: a file is malformed.

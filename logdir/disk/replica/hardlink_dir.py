@@ -32,7 +32,10 @@ _OWN = frozenset((FILE_NAME, NEW_MARKER))
 
 
 def make_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int], ReplicaMarker]) -> str:
-    """Create a directory under ``incoming/`` with its marker, both durable, as ``begin_marked`` and ``sync_marked``."""
+    """Create a directory under ``incoming/`` with its marker, both durable.
+
+    Arguments, result and errors are those of ``begin_marked`` and ``sync_marked``.
+    """
     name = begin_marked(open_dir, parts, marker_of)
     sync_marked(open_dir, name)
     with syncing(open_dir.incoming):
@@ -73,7 +76,7 @@ def begin_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int]
 
 
 def sync_marked(open_dir: OpenLogDir, name: str) -> None:
-    """Make durable what is in a directory of ``begin_marked``: its marker. Its own name is not durable yet.
+    """Make the marker of a directory under ``incoming/`` durable; the name of the directory is not durable yet.
 
     Raises:
         ReadOnlyDiskError: a sync failed.

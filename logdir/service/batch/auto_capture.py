@@ -43,7 +43,7 @@ AT_ONCE: Final = 256
 LOOK_MS: Final = 10 * 1000
 """After so long what is left waits for the next look: each costs more than the captures of a moment."""
 MANY: Final = 32
-"""So many new directories at once are the beginning of more: what follows is linked before these are made durable."""
+"""After so many new directories in one listing more are expected, and linked before any is made durable."""
 LISTS_IN_DELAY: Final = 4
 """How often the log dirs are listed in the time that the broker keeps a directory, also while a look captures."""
 

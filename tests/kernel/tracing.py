@@ -38,6 +38,9 @@ _LINE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>-?\d+|\?)
 _ARGUMENT = re.compile(r'"((?:[^"\\]|\\.)*)"(?:\.\.\.)?|\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*')
 _CREATES = ("O_CREAT", "O_TRUNC", "O_TMPFILE")
 _OF_DESCRIPTOR = ("fchown", "fchmod", "write", "pwrite64", "ftruncate", "fsync", "fdatasync", "syncfs", "utimensat")
+_HINT = "sync_file_range"
+_STARTS_ONLY = "SYNC_FILE_RANGE_WRITE"
+"""The only flag of the hint: it starts to write, waits for nothing and makes nothing durable."""
 _TWO_NAMES = ("renameat2", "renameat", "linkat")
 _OWN_DESCRIPTOR = "/proc/self/fd/"
 _UNNAMED = "(unnamed)"
@@ -98,6 +101,8 @@ class _Hearing:
         number = self._counts.get(name, 0)
         self._counts[name] = number + 1
         arguments = [_argument(found) for found in _ARGUMENT.finditer(matched["arguments"])]
+        if name == _HINT and arguments[3] == _STARTS_ONLY:
+            return
         failed = re.match(r" (E\w+)", matched["rest"]) if result == "-1" else None
         event = self._event(name, arguments)
         if name == "openat" and not failed:

@@ -262,8 +262,8 @@ class Supervisor:
             self.started.set_result(None)
         try:
             is_well = self._serve(work)
-            if is_well:
-                work.finish()
+            # After an error, too: what its broker has removed meanwhile would stay partial for good.
+            work.finish()
         finally:
             session.close()
         if not is_well and not self._rest():

@@ -2,10 +2,10 @@
 
 A live directory with a marker was never staged: recovery removes the marker, also if a broker has since renamed the
 directory (``-delete``, ``-stray``). A directory under ``incoming/`` without ``.ready`` is an unfinished copy whose
-source is unchanged: recovery removes it. The exception is a capture, whose source may be gone: it stays, as *partial*,
-until an operator decides. Staged replicas stay staged; claimed ones (``.purging``) are left to the next purge.
-Temporary files of ours are removed: their names show that they are ours, and every writer starts again from the
-beginning. A ``.tmp`` beside a file of Kafka may be Kafka's, and stays.
+source is unchanged: recovery removes it. The exception is a capture with anything linked, whose source may be gone: it
+stays, as *partial*, until an operator decides. Staged replicas stay staged; claimed ones (``.purging``) are left to the
+next purge. Temporary files of ours are removed: their names show that they are ours, and every writer starts again from
+the beginning. A ``.tmp`` beside a file of Kafka may be Kafka's, and stays.
 
 Recovery is repeatable; a second run changes nothing. Removals need not be durable: the next run repeats them.
 
@@ -177,11 +177,13 @@ def _drop_unfinished(open_dir: OpenLogDir, name: str) -> bool:
     with open_dir.incoming.open(name) as directory:
         marker = readable_marker(directory)
         names = require_plain(directory)
+        is_empty = not set(names) - {FILE_NAME, NEW_MARKER}
         # A directory without a marker is still empty: the marker is always written first.
-        if marker is None and set(names) - {FILE_NAME, NEW_MARKER}:
+        if marker is None and not is_empty:
             return False
         if marker is not None and (
-            marker.intent is not Intent.INCOMING or marker.birth_inode != directory.own_stat().inode
+            not (marker.intent is Intent.INCOMING or (marker.intent is Intent.CAPTURED and is_empty))
+            or marker.birth_inode != directory.own_stat().inode
         ):
             return False
         for inner in names:

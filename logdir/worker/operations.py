@@ -34,13 +34,14 @@ from logdir.observe.outside import KeptFree
 from logdir.worker.state import WorkerState
 
 LINK_MS: Final = 1000
-"""After so long no other directory of a list is linked: a broker removes those of other log dirs meanwhile."""
+"""After so long no other batch of directories is linked: a broker removes those of other log dirs meanwhile."""
 COMPLETE_MS: Final = 500
-"""After so long no other capture is completed: what came meanwhile has to be linked first."""
+"""After so long no other batch of captures is completed: what came meanwhile has to be linked first."""
+LINKED_FIRST: Final = 8
 LINKED_AT_ONCE: Final = 32
-"""Captures whose markers are made durable together, before their links."""
+"""Captures whose markers are made durable together, before their links: in the first batch of a call, and at most."""
 COMPLETED_AT_ONCE: Final = 8
-"""Captures that are completed between two looks at the time."""
+"""Captures that are completed together, before the clock is read again."""
 CAPTURED_AT_ONCE: Final = 4
 """Parallel captures on one log dir: a sync is the disk's time."""
 
@@ -173,10 +174,12 @@ def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all:
 
 def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
     outcomes: list[Outcome] = []
-    begun, until_ms = 0, clock.monotonic_ms() + LINK_MS
+    begun, at_once, until_ms = 0, min(LINKED_FIRST, LINKED_AT_ONCE), clock.monotonic_ms() + LINK_MS
     while begun < len(items) and (not begun or clock.monotonic_ms() < until_ms):
-        some = items[begun : begun + LINKED_AT_ONCE]
+        some = items[begun : begun + at_once]
         begun += len(some)
+        # A disk whose syncs take long is asked for few at a time, and the others wait for it less.
+        at_once = min(2 * at_once, LINKED_AT_ONCE)
         for item, one in zip(some, _link_up(opened.open_dir, some), strict=True):
             if isinstance(one, Outcome):
                 outcomes.append(one)
@@ -192,7 +195,7 @@ def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all
 
 
 def _link_up(open_dir: OpenLogDir, items: tuple[CaptureItem, ...]) -> Sequence[Linked | Outcome]:
-    """Link directories; where the work root cannot be listed, what was linked before is still completed."""
+    """Link directories; if the work root or a checkpoint file cannot be read, what was linked is still completed."""
     try:
         return disk_capture.link_up(open_dir, items, read_instant, CAPTURED_AT_ONCE)
     except ReadOnlyDiskError:

@@ -92,12 +92,13 @@ public class Helper {
         return p;
     }
 
-    /** produce TOPIC PARTITION RECORDS VALUE_BYTES KEYS [TRANSACTIONAL_ID]; without KEYS (0) records have no key. */
+    /** produce TOPIC PARTITION RECORDS VALUE_BYTES KEYS HEADERS [TRANSACTIONAL_ID]; without KEYS (0) records have no key,
+     *  with HEADERS (1) each has one, "n", of its number. */
     static String produce(String[] a) throws Exception {
         Properties p = producing();
         int records = Integer.parseInt(a[3]), bytes = Integer.parseInt(a[4]), keys = Integer.parseInt(a[5]);
-        boolean inTransaction = a.length > 6;
-        if (inTransaction) p.put("transactional.id", a[6]);
+        boolean hasHeaders = a[6].equals("1"), inTransaction = a.length > 7;
+        if (inTransaction) p.put("transactional.id", a[7]);
         List<Future<RecordMetadata>> sent = new ArrayList<>();
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(p)) {
             if (inTransaction) { producer.initTransactions(); producer.beginTransaction(); }
@@ -105,7 +106,9 @@ public class Helper {
                 String head = i + "-";
                 String value = head + "x".repeat(Math.max(0, bytes - head.length()));
                 String key = keys > 0 ? "k" + i % keys : null;
-                sent.add(producer.send(new ProducerRecord<>(a[1], Integer.parseInt(a[2]), key, value)));
+                ProducerRecord<String, String> record = new ProducerRecord<>(a[1], Integer.parseInt(a[2]), key, value);
+                if (hasHeaders) record.headers().add("n", ("" + i).getBytes(StandardCharsets.UTF_8));
+                sent.add(producer.send(record));
             }
             long last = -1;
             for (Future<RecordMetadata> f : sent) last = get(f).offset();

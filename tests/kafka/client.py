@@ -153,10 +153,11 @@ class Client:
         records: int,
         value_bytes: int = 20,
         keys: int = 0,
+        headers: bool = False,
         transactional_id: str = "",
     ) -> int:
         """Write records and wait until all are acknowledged; return the offset of the last."""
-        words = ["produce", topic, str(partition), str(records), str(value_bytes), str(keys)]
+        words = ["produce", topic, str(partition), str(records), str(value_bytes), str(keys), str(int(headers))]
         return int(cast(int, self._call(*words, *([transactional_id] if transactional_id else []))))
 
     def spread(self, topics: Sequence[str], partitions: int, *, records: int) -> int:

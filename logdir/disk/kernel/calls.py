@@ -158,7 +158,8 @@ class Directory(Protocol):
     def start_writeback(self, name: str) -> None:
         """Start to write the content of a file to the disk, so that one commit of a journal serves the syncs of many.
 
-        It makes nothing durable: without ``sync_file`` it is as if it was not called.
+        It makes nothing durable: without ``sync_file`` it is as if it was not called. Like every call it raises
+        ``OSError`` if the file cannot be opened.
         """
 
     def sync_file(self, name: str) -> None:

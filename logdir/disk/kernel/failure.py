@@ -9,6 +9,7 @@ Spec: design §3.4, law 6; reliability §4.3; attacks A10.
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -178,10 +179,22 @@ def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDi
     )
 
 
+class _Releases:
+    """How often this process has released a reserve or a spare inode: of several threads on a full disk one does it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+
+
+_RELEASES = _Releases()
+
+
 def with_reserve(work: Directory, call: Callable[[], _T]) -> _T:
     """Make a call; if the disk is full, release a spare inode or the reserve and make the call once more.
 
-    If both inodes and bytes are short, the call is repeated once after each release.
+    If both inodes and bytes are short, the call is repeated once after each release. It is also repeated if another
+    thread has released something since it began.
 
     Args:
         work: The work root that holds the reserve and the spare inodes.
@@ -192,14 +205,18 @@ def with_reserve(work: Directory, call: Callable[[], _T]) -> _T:
     """
     kept: Iterator[Callable[[Directory], bool]] | None = None
     while True:
+        released = _RELEASES.count
         try:
             return call()
         except OSError as error:
             if not is_full(error):
                 raise
             kept = _kept(work, error) if kept is None else kept
-            if not any(give_up(work) for give_up in kept):
-                raise
+            with _RELEASES.lock:
+                if _RELEASES.count == released:
+                    if not any(give_up(work) for give_up in kept):
+                        raise
+                    _RELEASES.count += 1
 
 
 def _kept(work: Directory, error: OSError) -> Iterator[Callable[[Directory], bool]]:

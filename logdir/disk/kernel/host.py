@@ -31,7 +31,7 @@ _NO_UNNAMED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR})
 """Errors of a file system without ``O_TMPFILE``; ``EISDIR`` comes from a kernel that does not know the flag."""
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-_SYNCED_AT_ONCE = 64
+_SYNCED_AT_ONCE = 16
 """How many files of one call are open at a time."""
 
 

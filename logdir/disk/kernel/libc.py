@@ -72,9 +72,10 @@ def sync_file_system(descriptor: int, path: str) -> None:
 
 
 def start_writeback(descriptor: int) -> None:
-    """Start to write a file's dirty pages to its disk, without waiting. Makes nothing durable, and never fails.
+    """Start to write a file's dirty pages to its disk. Makes nothing durable, and never fails.
 
-    An error of the disk is left to the ``fsync`` that follows.
+    It does not wait for the pages, only for room in the queue of the device. An error of the disk is left to the
+    ``fsync`` that follows.
     """
     _LIBC.sync_file_range(descriptor, ctypes.c_int64(0), ctypes.c_int64(0), _WRITE_OUT)
 

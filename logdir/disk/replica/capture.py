@@ -8,7 +8,7 @@ it stays under ``incoming/`` with its captured marker: *partial*, kept and never
 Of several directories all are linked before the first file of a replica is synced: a broker removes what it deletes
 after a fixed time, and links take a fraction of the time of syncs. Their markers are all written before the first is
 synced: on a busy disk each sync waits for a commit of the journal, and one commit then serves them all. Files are
-synced singly, as the broker writes meanwhile, and a sync of the whole disk would wait for all that it wrote.
+synced by ``fsync``: ``syncfs`` would wait for all that the broker writes meanwhile, too.
 
 Repeatable: a second capture of a directory continues the first by its inodes, unless that was claimed for removal.
 
@@ -57,7 +57,7 @@ class _Known(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A directory whose capture has its marker, but no link yet, or those of an earlier capture."""
+    """A directory whose capture has its marker. It has no links yet, unless an earlier process began it."""
 
     name: str
     """Under ``incoming/``."""
@@ -82,7 +82,9 @@ class Linked(NamedTuple):
 def capture(
     open_dir: OpenLogDir, items: Sequence[CaptureItem], now: Callable[[], Instant], threads: int = 1
 ) -> list[Outcome]:
-    """Capture directories; the owner lock is held, the broker may run. All are linked before the first is synced.
+    """Capture directories; the owner lock is held, the broker may run.
+
+    All are linked before the first file of a replica is synced.
 
     Args:
         open_dir: Their log dir.
@@ -120,7 +122,7 @@ def link_up(
         For each item what is to be completed, or its outcome if there is no more to do.
 
     Raises:
-        ReadOnlyDiskError: as ``capture``.
+        ReadOnlyDiskError, OSError: as ``capture``.
     """
     found: dict[str, Linked | Outcome] = {}
     begun: dict[str, _Begun] = {}
@@ -308,8 +310,9 @@ def _link(
 
 def _sync_files(target: Directory) -> None:
     # The broker may not have synced its writes, and may remove its names before a sync.
+    names = [name for name in target.names() if name not in (FILE_NAME, NEW_MARKER)]
     with syncing(target):
-        target.sync_files([name for name in target.names() if name not in (FILE_NAME, NEW_MARKER)])
+        target.sync_files(names)
 
 
 def _commit(open_dir: OpenLogDir, linked: Linked, target: Directory, now: Callable[[], Instant]) -> str:

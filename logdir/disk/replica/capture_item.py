@@ -158,6 +158,8 @@ class SharedEntries(NamedTuple):
         Raises:
             OSError: the log dir cannot be read.
         """
+        if not replica.is_topic_sure:
+            return Checkpoints()
         partition = TopicPartition(replica.topic, replica.parts.partition)
         points = self.found.get(partition)
         return Checkpoints() if points is None or _is_live(open_dir, partition) else points

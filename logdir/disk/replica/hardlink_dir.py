@@ -1,9 +1,9 @@
 """Directories of hard links under ``incoming/``: creating one with its marker, linking files into it, removing it
 again.
 
-The marker is durable before the first link is made, so an interrupted directory explains itself; the marker is also
-removed last. A file is unlinked here only if it has another name or was created here. So no last name of any data is
-ever removed, whatever happens to the directory that was linked.
+A caller links the first file only when the marker is durable (``make_marked``, or ``begin_marked`` and
+``sync_marked``), so an interrupted directory explains itself; the marker is also removed last. A file is unlinked here
+only if it had another name a moment before, or was created here.
 
 Not here: the purpose of the links (``capture``, ``adopt``), removing data (``purge``).
 
@@ -56,7 +56,8 @@ def begin_marked(open_dir: OpenLogDir, parts: WorkDir, marker_of: Callable[[int]
 
     Raises:
         RefusedError: no name is free.
-        OSError: any other error; there is no such directory.
+        ReadOnlyDiskError: after another error the directory was removed, and the sync of that failed.
+        OSError: any other error; there is no such directory, unless its removal failed, too.
     """
     made = open_dir.incoming
 
@@ -152,7 +153,7 @@ def drop(open_dir: OpenLogDir, name: str, own: Iterable[str] = ()) -> bool:
         own: Files that were created here and are not links.
 
     Returns:
-        Whether the directory was removed.
+        Whether the directory was removed; if not, it has its marker still, and every file without another name.
 
     Raises:
         RefusedError: an entry is no regular file.
@@ -163,21 +164,24 @@ def drop(open_dir: OpenLogDir, name: str, own: Iterable[str] = ()) -> bool:
         if only_names(directory, own):
             return False
         names = directory.names()
+        ours = _OWN.union(own)
         for inner in names:
-            if inner != FILE_NAME:
-                _unlink(open_dir, directory, inner)
+            # Its broker may be removing the other names just now.
+            if inner != FILE_NAME and not _unlink(open_dir, directory, inner, is_ours=inner in ours):
+                return False
         if set(names) - {FILE_NAME}:
             with syncing(directory):
                 directory.sync()
         if FILE_NAME in names:
-            _unlink(open_dir, directory, FILE_NAME)
+            _unlink(open_dir, directory, FILE_NAME, is_ours=True)
     with_reserve(open_dir.work, lambda: open_dir.incoming.remove(name))
     with syncing(open_dir.incoming):
         open_dir.incoming.sync()
     return True
 
 
-def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
+def _unlink(open_dir: OpenLogDir, directory: Directory, name: str, *, is_ours: bool) -> bool:
+    """Remove a name; return ``False`` if it is the last one of data that is not ours, and stays."""
     found = directory.stat(name)
     if found.type is not Type.FILE:
         raise RefusedError(
@@ -187,5 +191,8 @@ def _unlink(open_dir: OpenLogDir, directory: Directory, name: str) -> None:
             found=found.type.words,
             fix="inspect it, and move it away",
         )
+    if not is_ours and found.links < 2:
+        return False
     # On btrfs a removal needs free space, too.
     with_reserve(open_dir.work, lambda: directory.unlink(name))
+    return True

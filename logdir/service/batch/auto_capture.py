@@ -39,11 +39,12 @@ from logdir.worker.operations import capture_step
 from logdir.worker.remote import gather
 
 AT_ONCE: Final = 256
-"""How many directories a log dir captures with one call."""
+"""How many directories of a log dir one call may link."""
 LOOK_MS: Final = 10 * 1000
-"""After so long what is left waits for the next look: each costs more than the captures of a moment."""
+"""How long a look captures before it leaves the rest to the next one."""
 MANY: Final = 32
-"""After so many new directories in one listing more are expected, and linked before any is made durable."""
+"""After so many new directories in one listing the log dirs are listed again, and what is new is linked, before any
+capture is completed."""
 LISTS_IN_DELAY: Final = 4
 """How often the log dirs are listed in the time that the broker keeps a directory, also while a look captures."""
 
@@ -192,7 +193,7 @@ def capture_new(
             look.note_new(len(places))
             if places:
                 facts = look.take(places)
-            # From here on: else a look that takes long would leave no time for links.
+            # From here on: planning may take long, and would leave no time for links.
             listed_ms = clock.monotonic_ms()
     return look.ended(facts)
 
@@ -223,6 +224,8 @@ class _CaptureLook:
     def __init__(self, broker: OpenBroker, leavers: Leavers, policy: CapturePolicy) -> None:
         self._broker, self._leavers, self._policy = broker, leavers, policy
         self._taken = {(log_dir, name) for log_dir, linked in leavers.linked.items() for name in linked}
+        self._sick: set[str] = set()
+        """Log dirs of which a call failed: nothing more is written there before the disk was looked at anew."""
         self._left: dict[str, list[tuple[ItemResult, CaptureItem]]] = {}
         """By log dir: what is still to be linked."""
         self.rows: list[ItemResult] = []
@@ -231,7 +234,7 @@ class _CaptureLook:
         """Those that are refused or passed over."""
         self.problems: list[Problem] = []
         self._may_wait = not leavers.linked
-        """Whether what is linked may wait for what is still to come: what an earlier look has linked has waited."""
+        """Whether completion may wait for more to link: not twice, so not if an earlier look left something linked."""
         self._is_more_expected = False
 
     def note_new(self, count: int) -> None:
@@ -249,8 +252,8 @@ class _CaptureLook:
         return any(self._left.values()) or bool(self._leavers.linked)
 
     def not_taken(self, places: Sequence[Place]) -> tuple[Place, ...]:
-        """Return those places that were not taken yet."""
-        return tuple(place for place in places if place not in self._taken)
+        """Return those places that were not taken yet, except on log dirs of which a call failed."""
+        return tuple(place for place in places if place not in self._taken and place[0] not in self._sick)
 
     def take(self, places: Sequence[Place]) -> tuple[LogDirFacts, ...]:
         """Look into directories, and plan their captures; return the facts of every log dir."""
@@ -280,7 +283,7 @@ class _CaptureLook:
         self.rows += [replace(row, state=ItemState.UNDONE) for row in rows]
 
     def step(self) -> None:
-        """Link some of what is left on every log dir; once all is linked, make some of it durable.
+        """Link some of what is left on every log dir; make some durable once nothing is left to link, or expected.
 
         Configuration and owner locks are compared before. A disk that fails does not stop the others.
         """
@@ -304,6 +307,7 @@ class _CaptureLook:
             try:
                 found = pending.result()
             except (LogDirError, OSError) as error:
+                self._sick.add(log_dir)
                 self.problems.append(
                     error.problem() if isinstance(error, LogDirError) else as_disk_error(log_dir, error).problem()
                 )

@@ -28,8 +28,15 @@ _STAGED: Final = re.compile(r"(?P<id>[A-Za-z0-9_-]{22})_(?P<partition>\d+)(?:\.\
 _KAFKA_OWN: Final = "__cluster_metadata-"
 _PROBE: Final = "probe"
 
-Record = tuple[int, bytes | None, bytes | None]
-"""Offset, key and value."""
+
+class Record(NamedTuple):
+    """One record."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes | None, bytes | None], ...] = ()
 
 
 class Found(NamedTuple):
@@ -52,11 +59,11 @@ class Found(NamedTuple):
 
 
 def digest(records: Iterable[Record]) -> str:
-    """Return the digest of records: of every offset, key and value, in order."""
+    """Return the digest of records: of all that each has, in order."""
     whole = hashlib.sha256()
     is_empty = True
     for one in records:
-        whole.update(repr(one).encode())
+        whole.update(repr(tuple(one)).encode())
         is_empty = False
     return "" if is_empty else whole.hexdigest()
 
@@ -87,7 +94,7 @@ def records_of(data: bytes) -> Iterator[Record]:
     """
     at = 0
     while at < len(data):
-        base, length, _, magic, *_, count = _BATCH.unpack_from(data, at)
+        base, length, _, magic, _, _, _, base_timestamp, *_, count = _BATCH.unpack_from(data, at)
         end = at + _BATCH_SIZE_AT + length
         if magic != 2 or end > len(data):
             raise ValueError(f"no whole batch at {at}")
@@ -96,12 +103,19 @@ def records_of(data: bytes) -> Iterator[Record]:
             size, inner = _number(data, inner)
             following = inner + size
             inner += 1  # Attributes of a record are not used.
-            _, inner = _number(data, inner)
+            timestamp, inner = _number(data, inner)
             delta, inner = _number(data, inner)
             key, inner = _bytes(data, inner)
             value, inner = _bytes(data, inner)
-            yield base + delta, key, value
-            inner = following
+            headers = []
+            number, inner = _number(data, inner)
+            for _ in range(number):
+                name, inner = _bytes(data, inner)
+                said, inner = _bytes(data, inner)
+                headers.append((name, said))
+            if inner != following:
+                raise ValueError(f"a record at {inner} ends at {following}")
+            yield Record(base + delta, base_timestamp + timestamp, key, value, tuple(headers))
         at = end
 
 
@@ -126,7 +140,7 @@ def read(path: str, place: str, disk: int, topic: str, partition: int) -> Found:
             try:
                 records += records_of(Path(whole).read_bytes())
             except (ValueError, IndexError, struct.error) as error:
-                records.append((-1, name.encode(), str(error).encode()))
+                records.append(Record(-1, 0, name.encode(), str(error).encode()))
     return Found(
         place, disk, os.path.basename(path), topic, topic_id, partition, digest(records), inodes, marker
     )  # fmt: skip

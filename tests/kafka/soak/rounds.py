@@ -38,6 +38,7 @@ TOPICS: Final = 12
 _WORKER_KILLS: Final = 2
 """Of one daemon: it waits longer each time before it opens its broker again."""
 _REQUEST_SECONDS: Final = 8
+GONE_MEANWHILE: Final = "removed by the broker while the daemon was down too long"
 VICTIMS: Final = ("daemon", "worker", "watch", "broker")
 
 
@@ -62,6 +63,11 @@ class Report:
     def inside(self, what: str) -> int:
         """Return how many came inside one step: ``capture``, ``claim-remove``, ``adopt``."""
         return sum(count for (found, _), count in self.killed.items() if found == what)
+
+    def counts(self) -> dict[str, int]:
+        """Return the kills: all, those amid an operation, and those inside each."""
+        inside = {f"inside {what}": self.inside(what) for what in sorted({what for what, _ in self.killed} - {IDLE})}
+        return {"kills": self.kills, "kills amid an operation": self.amid, **inside}
 
     def histogram(self) -> str:
         """Return a table: a row for each thing in progress, a column for each victim."""
@@ -131,7 +137,7 @@ class Soak:
         model = self.world.model
         return {
             "captures": len(model.captured), "restores": model.restored, "adoptions": model.adopted,
-            "purges": model.purged, "excused": model.excused,
+            "purges": model.purged, GONE_MEANWHILE: model.excused,
         }  # fmt: skip
 
     def _note(self, text: str) -> None:

@@ -24,9 +24,9 @@ from logdir.service.report.exit_status import AnsweredError
 from tests.kafka.client import ClientError
 from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
-from tests.kafka.soak.disk import digest, look, work_of
-from tests.kafka.soak.kill import Task, children
-from tests.kafka.soak.model import Judge, Log, Model, Place
+from tests.kafka.soak.disk import Record, digest, look, records_of, work_of
+from tests.kafka.soak.kill import Task, children, is_watch
+from tests.kafka.soak.model import Judge, Log, Model, Place, now_ms
 from tests.kafka.soak.observer import Observer
 from tests.logdir.daemon.rig import Process
 from tests.tools.ctl import ctl
@@ -51,8 +51,9 @@ topics:
   "m*": {{delete.topic.delay.ms: 12s}}
 """
 SETTLE_SECONDS: Final = 45
-_MORE_DESCRIPTORS: Final = 12
-"""By how much the number of open descriptors of the daemon may change: a client, a metadata log that is being read."""
+_DESCRIPTORS: Final = {"supervisor": 14, "worker": 10, "watch": 8}
+"""How many descriptors a process of the daemon has open at most for long, of a broker with three log dirs."""
+_CALM_SECONDS: Final = 10
 
 
 class SoakError(Exception):
@@ -76,7 +77,6 @@ class World:
         self.daemon = Process(config)
         self.observer = Observer(self.broker.log_dirs)
         self.judge = Judge(self.model, self.observer)
-        self.descriptors: list[int] = []
         self._sent = 0
 
     def start(self) -> None:
@@ -103,13 +103,27 @@ class World:
         for partition in range(written):
             self._sent += 1
             count, size, keys = 3 + self._sent % 9, 20 + self._sent, self._sent % 3
-            last = self.rig.client.produce(topic, partition, records=count, value_bytes=size, keys=keys)
+            began_ms = now_ms()
+            produce = self.rig.client.produce
+            last = produce(topic, partition, records=count, value_bytes=size, keys=keys, headers=True)
             assert last == count - 1, (topic, partition, last)
             values = [f"{n}-".encode().ljust(size, b"x") for n in range(count)]
-            records = [(n, f"k{n % keys}".encode() if keys else None, value) for n, value in enumerate(values)]
+            sent = [
+                (n, f"k{n % keys}".encode() if keys else None, value, ((b"n", b"%d" % n),))
+                for n, value in enumerate(values)
+            ]
+            # When each was written its client alone knows: the rest has to be what was sent.
+            records = self._written(f"{topic}-{partition}")
+            assert [(one.offset, one.key, one.value, one.headers) for one in records] == sent
+            assert all(began_ms <= one.timestamp_ms <= now_ms() for one in records)
             log = Log(topic, topic_id, partition, digest(records), count, zlib.crc32(b"".join(values)))
             self.model.logs.append(log)
         return topic_id
+
+    def _written(self, name: str) -> list[Record]:
+        """Return the records of a live partition, as its broker has just written them."""
+        (path,) = (log_dir / name for log_dir in self.broker.log_dirs if (log_dir / name).is_dir())
+        return [one for segment in sorted(path.glob("*.log")) for one in records_of(segment.read_bytes())]
 
     def _leads(self, topic: str, partition: int) -> bool:
         return bool(self.rig.client.in_sync(topic, partition))
@@ -224,16 +238,27 @@ class World:
         return last
 
     def _count(self) -> None:
-        """Raise ``SoakError`` if the daemon has more descriptors or processes than it had."""
-        count = len(os.listdir(f"/proc/{self.pid}/fd"))
-        self.descriptors.append(count)
-        if count > min(self.descriptors) + _MORE_DESCRIPTORS:
-            raise SoakError(f"descriptors: {count} of the daemon are open, {min(self.descriptors)} were")
-        until = time.monotonic() + 10
-        while len(left := children(self.pid)) > 2 * len(self.broker.log_dirs):
+        """Raise ``SoakError`` if the daemon or a child keeps too many descriptors, or it has too many children."""
+        until = time.monotonic() + _CALM_SECONDS
+        while wrong := self._too_many():
             if time.monotonic() > until:
-                raise SoakError(f"processes: the daemon has {len(left)} for three log dirs: {left}")
+                raise SoakError(wrong)
             time.sleep(0.1)
+
+    def _too_many(self) -> str:
+        """Say which process has too many descriptors, or that there are too many processes; empty if all is well."""
+        those = children(self.pid)
+        if len(those) > 2 * len(self.broker.log_dirs):
+            return f"processes: the daemon has {len(those)} for three log dirs: {those}"
+        for pid in (self.pid, *those):
+            kind = "supervisor" if pid == self.pid else "watch" if is_watch(pid) else "worker"
+            try:
+                count = len(os.listdir(f"/proc/{pid}/fd"))
+            except FileNotFoundError:
+                continue  # Replaced meanwhile.
+            if count > _DESCRIPTORS[kind]:
+                return f"descriptors: {count} of a {kind} are open, {_DESCRIPTORS[kind]} are expected at most"
+        return ""
 
     def end(self) -> None:
         """End daemon and broker in order.

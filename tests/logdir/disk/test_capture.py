@@ -32,6 +32,8 @@ from tests.logdir.disk.rescue import (
     DELAY_MS,
     DELETED,
     FILES,
+    NEW,
+    NEW_FILES,
     OLD,
     STRAY,
     UNIQUE,
@@ -462,6 +464,46 @@ def test_links_that_fail_while_the_broker_removes_keep_the_last_names(host: Host
     held = files_of(host.work / PARTIAL)
     assert held.items() <= FILES.items()
     assert f"{5:020}.log" in held
+
+
+def test_a17_what_its_broker_removes_while_the_links_are_dropped_keeps_the_last_names(host: Host) -> None:
+    """Each had another name when the links were counted, and has none when its own turn comes."""
+
+    def act(number: int, call: Call) -> None:
+        if call.name == "link" and call.path.endswith("leader-epoch-checkpoint"):
+            raise OSError(errno.EMLINK, "too many links", call.path)
+        if call.name == "unlink":
+            for path in (host.top / DELETED).iterdir():
+                path.unlink()
+
+    host.before = act
+    (outcome,) = host.capture()
+    assert (outcome.result, outcome.place) == (Result.UNDONE, PARTIAL)
+    held = files_of(host.work / PARTIAL)
+    linked = [os.path.basename(call.path) for call in host.calls if call.name == "link"][:-1]
+    # The broker removed all others between the last look at one and its removal: that one is gone, and no other.
+    assert len(held) == len(linked) - 1 > 2
+    assert held.items() <= FILES.items()
+    assert host.marker(PARTIAL).topic_id == OLD
+
+
+def test_a_name_that_kafka_cut_gets_no_entries_of_another_topic_in_the_same_batch(host: Host) -> None:
+    topic = "long." + "x" * 240
+    cut_name = name_for(topic, 0, DirForm.DELETE, UNIQUE)
+    cut = parse_partition_dir(cut_name)
+    assert cut is not None
+    (host.top / DELETED).rename(host.top / cut_name)
+    # Another topic is called as what is left of that name.
+    another = f"{cut.topic}-0.{'1' * 32}-stray"
+    put(host.top / another, {**FILES, "partition.metadata": NEW_FILES["partition.metadata"]})
+    for checkpoint in NAMES:
+        (host.top / checkpoint).write_text(f"0\n1\n{cut.topic} 0 5\n")
+    with open_site(HostDisk(), str(host.top)) as root:
+        items = [replace(ITEM, name=another, topic=None), replace(ITEM, name=cut_name, topic=None)]
+        outcomes = capture(root.open_dir, items, instant)
+    first, second = (host.marker(str(outcome.place)) for outcome in outcomes)
+    assert (first.topic_id, first.checkpoints.log_start) == (NEW, 5)
+    assert (second.topic_id, second.checkpoints) == (OLD, Checkpoints())
 
 
 def test_a17_what_is_partial_is_linked_without_a_sync_too(host: Host) -> None:

@@ -190,6 +190,18 @@ def test_an_unfinished_copy_goes(d1: Path) -> None:
     assert seen(d1.parent, markers=True) == before
 
 
+def test_a_capture_of_nothing_goes(d1: Path) -> None:
+    """Its process was killed before the first link: there is nothing to decide."""
+    before = seen(d1.parent, markers=True)
+    bare = _incoming(d1, Intent.CAPTURED, name=f"{TOPIC_ID}_6")
+    for path in bare.iterdir():
+        if path.name != FILE_NAME:
+            path.unlink()
+    (bare / "replica.new.json").write_bytes(b"half a mar")
+    assert recovered(d1).dropped == (f"incoming/{TOPIC_ID}_6",)
+    assert seen(d1.parent, markers=True) == before
+
+
 def test_a_finished_copy_a_capture_and_what_nobody_explains_stay(d1: Path) -> None:
     _incoming(d1, Intent.INCOMING, name=f"{INCOMING}.ready")
     _incoming(d1, Intent.CAPTURED, name=f"{TOPIC_ID}_6")

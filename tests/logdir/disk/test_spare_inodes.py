@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -181,6 +183,24 @@ def test_where_both_are_short_both_are_given_up() -> None:
     with host.open_top("/d0") as top:
         with_reserve(top, lambda: top.write("marker", b"1234", FILE))
         assert [made.call.name for made in host.records] == ["write", "unlink", "write", "truncate", "write"]
+
+
+def test_what_another_thread_has_given_up_meanwhile_is_room_for_this_one_too(d1: Path) -> None:
+    """Two calls meet a full disk at the same time; the second finds the reserve empty, and the room that it made."""
+    both = threading.Barrier(2)
+    calls: list[int] = []
+
+    def call() -> None:
+        calls.append(1)
+        if len(calls) <= 2:
+            both.wait(10)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    work = made(d1, 1 << 20)
+    with HostDisk().open_top(str(work)) as root, ThreadPoolExecutor(2) as pool:
+        for ended in [pool.submit(with_reserve, root, call) for _ in range(2)]:
+            ended.result(20)
+    assert len(calls) == 4
 
 
 def test_a_quota_may_be_one_of_inodes() -> None:

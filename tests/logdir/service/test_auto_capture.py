@@ -348,6 +348,37 @@ def test_a17_after_many_at_once_the_log_dirs_are_listed_again_before_any_is_comp
     assert [item.state for item in rig.look().items] == [ItemState.DONE]
 
 
+def test_a10_after_a_failed_sync_a_look_writes_nothing_more_to_that_disk(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes meanwhile is not linked there: the kernel reports a lost write only once."""
+    for number in range(32):
+        rig.delete(f"pay-{number}")
+    rig.delete("other-0", disk=1)
+    fails, syncs = iter([True]), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if f"{rig.disks[0]}.logdird/" in str(Path(f"/proc/self/fd/{descriptor}").readlink()) and next(fails, False):
+            raise OSError(errno.EIO, "Input/output error")
+        syncs(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    listings: list[int] = []
+
+    def listed() -> None:
+        listings.append(1)
+        if len(listings) == 1:  # The next listing shows them.
+            rig.delete("pay-32")
+            rig.delete("other-1", disk=1)
+
+    found = rig.look(listed)
+    assert len(listings) >= 2
+    assert {item.path[:7] for item in found.items if item.state is ItemState.DONE} == {"other-0", "other-1"}
+    assert sum(item.state is ItemState.UNDONE for item in found.items) == 32
+    assert (rig.staged(), rig.linked(), rig.leavers.missed) == ([], [], 0)
+    assert not any("_32" in name for name in os.listdir(f"{rig.disks[0]}.logdird/incoming"))
+
+
 def test_few_at_once_are_completed_with_one_listing(rig: Rig) -> None:
     for number in range(31):
         rig.delete(f"pay-{number}")

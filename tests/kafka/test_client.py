@@ -8,7 +8,7 @@ Spec: design §4, source "the live cluster"; KIP-516 (an id is looked up before 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return make(tmp_path_factory.mktemp("certificates"))
 
 
-def secure(broker: Broker, authority: Authority) -> int:
+def secure(broker: Broker, authority: Authority, *scram: str) -> int:
     """Give a broker a listener with TLS and SASL, and an authorizer; return the port."""
     (port,) = free_ports(1)
     certificate, key = authority.server()
@@ -49,8 +49,9 @@ def secure(broker: Broker, authority: Authority) -> int:
     own["listeners"] = ",".join(listeners)
     own["listener.security.protocol.map"] += ",SECURE:SASL_SSL"
     own["inter.broker.listener.name"] = "PLAINTEXT"
-    own[f"{SECURE}.sasl.enabled.mechanisms"] = "SCRAM-SHA-512,PLAIN"
-    own[f"{SECURE}.scram-sha-512.sasl.jaas.config"] = f"{MODULES}.scram.ScramLoginModule required;"
+    own[f"{SECURE}.sasl.enabled.mechanisms"] = ",".join((*scram, "PLAIN"))
+    for mechanism in scram:
+        own[f"{SECURE}.{mechanism.lower()}.sasl.jaas.config"] = f"{MODULES}.scram.ScramLoginModule required;"
     own[f"{SECURE}.plain.sasl.jaas.config"] = f'{MODULES}.plain.PlainLoginModule required user_admin="admin-secret";'
     own[f"{SECURE}.ssl.keystore.type"] = "PEM"
     own[f"{SECURE}.ssl.keystore.location"] = str(store)
@@ -63,9 +64,9 @@ def secure(broker: Broker, authority: Authority) -> int:
 def scene(request: pytest.FixtureRequest, make_rig: Callable[[str], Rig], authority: Authority) -> Iterator[Scene]:
     with make_rig(request.param) as rig:
         ports = []
-        for _ in range(2):
+        for scram in (("SCRAM-SHA-256", "SCRAM-SHA-512"), ("SCRAM-SHA-512",)):
             broker = rig.add_broker(log_dirs=2)
-            ports.append(secure(broker, authority))
+            ports.append(secure(broker, authority, *scram))
             broker.start()
         yield Scene(rig, ports, authority)
 
@@ -82,16 +83,17 @@ class Scene:
         await_true("both replicas are in sync", lambda: sorted(client.in_sync("pay", 0)) == [1, 2])
         client.produce("pay", records=100)
         client.delete("gone")
-        client.set_scram("alice", is_there=True, mechanism="SCRAM-SHA-512")
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            client.set_scram("alice", is_there=True, mechanism=mechanism)
         client.set_acl("alice", "pay", "DESCRIBE", is_allowed=True)
         with self.admin() as admin:
             for node_id in (1, 2):
                 await_true("the deletion is known", lambda: existence(admin, self.gone, node_id) is Existence.GONE)  # noqa: B023
                 await_true("the topic is known", lambda: existence(admin, self.hidden, node_id) is Existence.PRESENT)  # noqa: B023
 
-    def properties(self, mechanism: str, login: str, *more: str) -> bytes:
+    def properties(self, mechanism: str, login: str, *more: str, brokers: Sequence[int] = (1, 2)) -> bytes:
         lines = (
-            f"bootstrap.servers=localhost:{self.ports[0]},localhost:{self.ports[1]}",
+            f"bootstrap.servers={','.join(f'localhost:{self.ports[node_id - 1]}' for node_id in brokers)}",
             "security.protocol=SASL_SSL",
             f"sasl.mechanism={mechanism}",
             f"sasl.jaas.config={login};",
@@ -199,14 +201,24 @@ WRONG = {
     "another password": ("SCRAM-SHA-512", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed"),
     "another user": ("SCRAM-SHA-512", SCRAM.replace("alice", "bob"), "authentication-failed"),
     "another password of PLAIN": ("PLAIN", PLAIN.replace("admin-secret", "wrong-secret"), "authentication-failed"),
+    "another password of SCRAM-SHA-256": (
+        "SCRAM-SHA-256", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed",
+    ),
     "a mechanism that the listener has not": ("SCRAM-SHA-256", SCRAM, "authentication-failed"),
-}
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_user_that_is_let_in_by_scram(scene: Scene, mechanism: str) -> None:
+    with ClusterClient(parse(scene.properties(mechanism, SCRAM, brokers=[1]))) as client:
+        assert client.cluster().cluster_id == scene.rig.cluster_id
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_user_that_is_refused(scene: Scene, case: str) -> None:
     mechanism, login, slug = WRONG[case]
-    with ClusterClient(parse(scene.properties(mechanism, login))) as client, pytest.raises(AskError) as caught:
+    text = scene.properties(mechanism, login, brokers=[2] if "not" in case else [1])
+    with ClusterClient(parse(text)) as client, pytest.raises(AskError) as caught:
         client.cluster()
     assert caught.value.slug == slug
     assert "secret" not in "".join(traceback.format_exception(caught.value))

@@ -204,11 +204,12 @@ def test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back(
     )
 
 
+@pytest.mark.parametrize("version", releases_of("daemon"))
 def test_a_time_without_a_daemon_that_is_too_long_is_counted_and_named(
-    make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
+    version: str, make_rig: Callable[[str], Rig], tmp_path: Path, record_proof: Recorder
 ) -> None:
     properties = {**PROPERTIES, "log.segment.delete.delay.ms": "5000"}
-    with make_rig(releases_of("daemon")[0]) as rig:
+    with make_rig(version) as rig:
         broker = rig.add_broker(log_dirs=2, properties=properties)
         broker.start()
         with beside(broker, tmp_path / "logdird") as daemon:

@@ -304,6 +304,46 @@ FULL_DISKS: Final = Claim(
     needs=_MOUNTS,
 )
 _SICK: Final = f"{_KERNEL}/test_sick_disk.py"
+_HUNG: Final = "tests/hung"
+HUNG_COMMANDS: Final = Claim(
+    key="hung-commands",
+    text="beside a log dir that hangs as it is opened, listed, read, locked or written, every command answers for the "
+    "others in time, names it, and leaves no process and no late change behind",
+    where=(
+        *(
+            f"{_HUNG}/test_hung.py::test_{name}"
+            for name in (
+                "a49_a_command_that_reads_answers_for_the_others",
+                "a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it",
+                "a_change_on_a_frozen_disk_is_made_on_the_others",
+                "what_only_reads_is_not_hindered_by_a_frozen_disk",
+                "a49_the_locks_of_the_others_are_free_in_time",
+                "a_command_that_is_ended_while_one_hangs_lets_the_others_go",
+                "a_second_command_while_the_worker_of_the_first_still_hangs",
+                "a49_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs",
+            )
+        ),
+        f"{_HUNG}/test_points.py::test_a49_a_command_answers_for_the_others_wherever_one_hangs",
+        f"{_HUNG}/test_points.py::test_a22_a_change_goes_on_without_a_disk_that_hangs_as_it_is_locked",
+        *(
+            f"{_HUNG}/test_every_command.py::test_{name}"
+            for name in (
+                "a49_every_command_that_looks_beside_a_disk_on_which_no_signal_ends_a_process",
+                "a49_what_goes_on_without_a_disk_that_hangs_is_done_on_the_others",
+                "a49_what_needs_every_disk_and_cannot_write_to_one_changes_none",
+                "a22_a_hang_at_kafkas_own_lock",
+                "metadata_on_a_disk_that_hangs_is_one_line_in_time",
+                "metadata_beside_a_disk_that_hangs_is_read",
+                "a_metadata_log_on_another_disk_that_hangs_takes_no_second_timeout",
+                "a_lost_owner_lock_beside_a_kafka_lock_that_hangs",
+                "a49_work_roots_are_made_on_all_disks_or_it_is_said_on_which",
+            )
+        ),
+    ),
+    sizes={"hangs": Sizes(full=65, ci=65)},
+    counted="hangs",
+    needs="root, loop devices, FUSE",
+)
 HUNG_CALLS: Final = Claim(
     key="hung-calls",
     text="a call that hangs on a frozen disk, and is made after its process was killed, is recovered from",
@@ -382,7 +422,7 @@ CLAIMS: Final = (
     ROUND_TRIPS, FAST_RECORDS, DAMAGED_BATCHES, DAMAGED_LOGS, GOLDEN_DUMPS, GOLDEN_FRAMES,
     KAFKA_READS, STOCK_DECODER, CLUSTER_JUDGED, RECOVERY_COMPARED, *BROKER_CLAIMS, *DAEMON_CLAIMS,
     POWER_CUTS, POWER_CUTS_WITHIN, POWER_CUTS_AGREE, TRACES, REAL_ERRNOS, REAL_KILLS,
-    FULL_DISKS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
+    FULL_DISKS, HUNG_COMMANDS, HUNG_CALLS, DISKS_GONE, SHORT_WRITES,
     KILLS, BLACK_BOX, SYNCS, FAMILY_BUGS, FAMILY_CRASHES, FAMILY_CRASHES_WITHIN, SWAPS, INTERLEAVINGS,
     TURNS, SOWN_BUGS, MUTANTS,
 )  # fmt: skip

@@ -14,6 +14,7 @@ import json
 import pstats
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from benchmarks.measure import ROUNDS, Row, show
 from benchmarks.unsynced import PARTITIONS, broker, compared, default_dir, opened, ports_of, timed
@@ -29,24 +30,42 @@ from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 _SHARE = 0.5
 
 
+class Step(NamedTuple):
+    """One replica that gets the name of its topic id."""
+
+    log_dir: str
+    path: str
+    topic: str
+    topic_id: str
+    partition: int
+
+
 def plan_of(open_dirs: Sequence[OpenLogDir]) -> PlanDocument:
     """Return the plan of what lies there."""
     seen = look_all(open_dirs)
+    steps = [
+        Step(one.log_dir, replica.path, replica.ref.topic or "", str(replica.ref.topic_id), replica.ref.partition)
+        for one in seen
+        for replica in one.replicas
+    ]
+    return plan_document.parse(plan_bytes(seen[0].cluster_id, seen[0].node_id, steps), "plan")
+
+
+def plan_bytes(cluster_id: str | None, node_id: int | None, steps: Sequence[Step]) -> bytes:
+    """Return the document of a plan."""
     lines: list[dict[str, object]] = [{
-        "plan": 1, "verb": "layout", "cluster": "c", "cluster_id": seen[0].cluster_id, "node_id": seen[0].node_id,
-        "inventory_sha256": "0" * 64, "log_dirs": sorted(open_dir.log_dir for open_dir in open_dirs),
+        "plan": 1, "verb": "layout", "cluster": "c", "cluster_id": cluster_id, "node_id": node_id,
+        "inventory_sha256": "0" * 64, "log_dirs": sorted({step.log_dir for step in steps}),
     }]  # fmt: skip
-    for one in seen:
-        for replica in one.replicas:
-            ref, topic_id = replica.ref, str(replica.ref.topic_id)
-            lines.append({
-                "step": len(lines), "op": "relayout", "log_dir": one.log_dir, "from": replica.path,
-                "to": f"{topic_id[:2]}/{topic_id}_{ref.partition}", "topic": ref.topic, "topic_id": topic_id,
-                "partition": ref.partition, "id_from": "own", "log_bytes": 100,
-            })  # fmt: skip
+    for number, step in enumerate(steps, start=1):
+        lines.append({
+            "step": number, "op": "relayout", "log_dir": step.log_dir, "from": step.path,
+            "to": f"{step.topic_id[:2]}/{step.topic_id}_{step.partition}", "topic": step.topic,
+            "topic_id": step.topic_id, "partition": step.partition, "id_from": "own", "log_bytes": 100,
+        })  # fmt: skip
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    footer = {"steps": len(lines) - 1, "sha256": hashlib.sha256(data).hexdigest()}
-    return plan_document.parse(data + json.dumps(footer).encode() + b"\n", "plan")
+    footer = {"steps": len(steps), "sha256": hashlib.sha256(data).hexdigest()}
+    return data + json.dumps(footer).encode() + b"\n"
 
 
 def measure(home: str, partitions: int = PARTITIONS, rounds: int = ROUNDS, *, profile: bool = False) -> list[Row]:

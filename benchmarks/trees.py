@@ -8,12 +8,14 @@ PARTITIONS = 4_000
 FILES = 30
 SEGMENTS = 9
 """Of each partition; three files each, and three more files: 30 names, as a broker has them."""
-META = "#\nversion=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\nnode.id={node}\ndirectory.id=JEXY6aqzQY-32P5TStza{disk}\n"
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+NODE = 1
+META = f"#\nversion=1\ncluster.id={CLUSTER_ID}\nnode.id={{node}}\ndirectory.id=JEXY6aqzQY-32P5TStza{{disk}}\n"
 _ROOM = 40
 """Partitions of one topic."""
 
 
-def make_log_dir(path: str, *, partitions: int = PARTITIONS, node: int = 1, disk: int = 1) -> None:
+def make_log_dir(path: str, *, partitions: int = PARTITIONS, node: int = NODE, disk: int = 1) -> None:
     """Make one log dir of ``partitions`` directories with 30 files each."""
     os.makedirs(path)
     with open(os.path.join(path, "meta.properties"), "w", encoding="utf-8") as file:

@@ -136,13 +136,16 @@ def not_committed(real: Callable[..., str], open_dir: OpenLogDir, name: str, *_:
     return name
 
 
-def marker_first(real: Callable[..., None], open_dir: OpenLogDir, directory: Directory, name: str) -> None:
+def marker_first(
+    real: Callable[..., bool], open_dir: OpenLogDir, directory: Directory, name: str, *, is_ours: bool
+) -> bool:
     """Remove the marker before anything else of a directory of links."""
     left = directory.names()
     if FILE_NAME in left:
-        real(open_dir, directory, FILE_NAME)
+        real(open_dir, directory, FILE_NAME, is_ours=True)
     if name in left and name != FILE_NAME:
-        real(open_dir, directory, name)
+        return real(open_dir, directory, name, is_ours=is_ours)
+    return True
 
 
 # Start block and layout.

@@ -140,8 +140,8 @@ def _settle(model: Model, found: Look, is_recovered: bool) -> None:
             if pending.kind == "capture":
                 (key,) = pending.keys
                 begun = where[key].get("begun")
-                if begun is not None and marker(begun.markers.get("replica.json")) is None:
-                    # Nothing was put in before its marker: it goes.
+                if begun is not None and not begun.files:
+                    # Nothing was linked yet, with its marker or without: it goes.
                     pending.alternatives += (Alternative({key: model.known[key].places - {"begun"}}),)
         return
     if model.is_amid(BARRING):

@@ -66,6 +66,7 @@ def prepared(folder: Path) -> Path:
     return top
 
 
+@pytest.mark.slow
 def test_no_line_of_the_readme_fails_when_it_is_typed(tmp_path: Path) -> None:
     prepared(tmp_path)
     type_all(lines_of(on_spark=False), tmp_path)

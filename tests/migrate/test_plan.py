@@ -130,6 +130,7 @@ def test_every_slug_is_counted_and_held(spark: SparkSession, tmp_path: Path) -> 
     assert summary["bytes"] == 13 * 15 + 3 * 7
 
 
+@pytest.mark.slow
 def test_readiness_says_what_stands_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
     out = plan(spark, two_clusters(tmp_path / "f"), tmp_path / "p")
     torn = ["id-in-two-clusters", "one-id-two-names", "one-name-two-ids", "replicas-differ-in-id"]
@@ -161,6 +162,7 @@ def clean_fleet(folder: Path) -> Builder:
     return builder
 
 
+@pytest.mark.slow
 def test_documents_hold_a_step_for_every_replica(spark: SparkSession, tmp_path: Path) -> None:
     out = plan(spark, clean_fleet(tmp_path / "f"), tmp_path / "p")
     summary, a = read_json(out / "summary.json"), an_id("a")

@@ -45,6 +45,7 @@ def first_seed_that_mints(folder: Path) -> int:
     raise AssertionError("no seed below 200 mints")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_fleet_gets_the_plan_the_text_asks_for(
     spark: SparkSession, tmp_path: Path, seed: int, record_proof: Recorder

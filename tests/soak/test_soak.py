@@ -35,7 +35,7 @@ def memory(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("half", range(HALVES))
+@pytest.mark.parametrize("half", [0, *(pytest.param(half, marks=pytest.mark.slow) for half in range(1, HALVES))])
 def test_nothing_is_lost_early_doubled_or_changed_by_commands_killed_anywhere(
     half: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, record_proof: Recorder
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_sync_left_out_is_missed_or_written_down(call: LeftOut, tmp_path: Path
     record_proof(SYNCS, {"syncs": 1, how: 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("record", "call"), _some(WRITES), ids=str)
 def test_each_file_of_ours_misses_each_sync_of_its_writing(record: str, call: LeftOut, tmp_path: Path) -> None:
     copy(tmp_path, left_out=call)
@@ -73,6 +74,7 @@ def test_every_sync_of_every_module_must_be_missed_or_at_most_a_fifth_need_not()
     assert len(registry.needless()) * 5 <= len(every())
 
 
+@pytest.mark.slow
 def test_a_kernel_asked_for_a_rename_that_replaces_is_caught_on_real_directories(tmp_path: Path) -> None:
     """The model disk has calls of its own, so real directories must tell."""
     copy(tmp_path, (Change(functions.RENAME_FLAG, valued("0")),))

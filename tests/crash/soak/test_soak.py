@@ -49,6 +49,7 @@ def test_a_process_killed_at_any_instant_loses_doubles_and_sticks_nothing(
     record_proof(KILLS, counts, seeds=SEED, least={"share amid an operation": report.share_amid})
 
 
+@pytest.mark.slow
 def test_a_schedule_that_was_written_down_leads_to_the_same_states(tmp_path: Path) -> None:
     with quick_path(tmp_path) as base, seen_by_the_judge() as seen:
         first = Soak(base / "first", SEED).run(25)

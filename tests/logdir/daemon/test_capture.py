@@ -8,6 +8,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from logdir.daemon.state import LogDirState
 from logdir.formats.own import heartbeat_file, replica_marker
 from logdir.formats.own.heartbeat_file import Boot
@@ -129,6 +131,7 @@ def test_a_broker_that_removes_too_soon_is_named(tmp_path: Path) -> None:
         assert (said.status, said.err) == (0, "")  # What the status warns of fails no request.
 
 
+@pytest.mark.slow
 def test_what_was_deleted_while_the_daemon_was_down_is_captured_at_its_start(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         path = one.make()

@@ -108,6 +108,7 @@ def test_a_client_that_leaves_is_no_fault(one: Daemon) -> None:
     assert "request.fault" not in one.log
 
 
+@pytest.mark.slow
 def test_a_hundred_clients_that_send_a_byte_a_minute_hold_up_nobody(tmp_path: Path, record_proof: Recorder) -> None:
     """Who was cut off comes back with the next byte; the others ask for the status and for changes, and topics go."""
     seconds = SLOW_CLIENTS.count("seconds")

@@ -267,6 +267,7 @@ def in_frames() -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_damaged_documents_are_refused_by_name_and_change_nothing(tmp_path: Path, record_proof: Recorder) -> None:
     count, each = DAMAGED_REQUESTS.count("documents"), 50

@@ -214,6 +214,7 @@ def test_damaged_frames_of_brokers_say_nothing(
     record_proof(DAMAGED_REQUESTS, {"frames": count}, seeds=SEED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ASKED)
 def test_a_broker_that_lies_stops_no_daemon(tmp_path: Path, target: str) -> None:
     """What is due is purged by what the daemon knows by itself, and the status says why it knows no more."""

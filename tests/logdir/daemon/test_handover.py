@@ -116,6 +116,7 @@ def test_after_a_restart_the_file_says_when_it_was(
     assert not awaited.is_on
 
 
+@pytest.mark.slow
 def test_a_daemon_that_hands_over_does_nothing_that_needs_locks_until_the_broker_runs(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
         one.make()
@@ -167,6 +168,7 @@ def test_a_daemon_that_has_just_been_started_is_waited_for(tmp_path: Path) -> No
         until("it runs", lambda: one.state() == "RUNNING")
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_back_is_handed_over_at_once(tmp_path: Path) -> None:
     """The daemon began without it, and would look for it once an hour."""
     with daemon(tmp_path, is_started=False) as one:

@@ -55,6 +55,7 @@ KINDS = {
     "LeaderAndIsr INCREMENTAL": Kind((WITH_GONE, DIFFERENT), "topic-id-mismatch", (0,), None),
     "StopReplica": Kind((WITH_GONE, STOP), "stop-replica", (0, 1), "stop-replica"),
 }
+QUICK = "LeaderAndIsr INCREMENTAL"
 
 
 class Giver:
@@ -92,7 +93,11 @@ def warnings(one: Daemon) -> list[str]:
 
 
 @WAYS
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    # The others wait for deadlines of eight seconds.
+    [pytest.param(kind, id=name, marks=() if name == QUICK else pytest.mark.slow) for name, kind in KINDS.items()],
+)
 def test_kip516_a_request_stages_warns_keeps_its_deadline_over_a_restart_and_is_purged(
     tmp_path: Path, way: str, kind: Kind
 ) -> None:

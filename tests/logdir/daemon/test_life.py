@@ -102,6 +102,7 @@ def test_on_a_stopped_broker_nothing_is_done_unless_the_configuration_allows_it(
             assert one.status().broker_runs is True
 
 
+@pytest.mark.slow
 def test_a_disk_that_loses_its_work_root_later_is_left_out_and_the_others_go_on(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
         shutil.rmtree(f"{one.log_dirs[1]}.logdird")
@@ -218,6 +219,7 @@ def test_replicas_of_a_disk_that_fails_are_told_in_the_shape_of_kip_631(tmp_path
         assert told == [("disk-failed", 2), ("disk-back", None)]
 
 
+@pytest.mark.slow
 def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         one.configure("delete.topic.delay.ms: 2d\n")
@@ -229,6 +231,7 @@ def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:
         assert (one.status().next_due_ms or 0) > time.time() * 1000 + 24 * 60 * 60 * 1000
 
 
+@pytest.mark.slow
 def test_a_configuration_that_does_not_fit_is_not_taken(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         one.configure("delete.topic.delay.ms: soon\nx: 1\n")
@@ -257,6 +260,7 @@ def test_what_is_due_is_purged_on_time_and_not_before(tmp_path: Path) -> None:
         assert [event["event"] for event in one.events()].count("purged") == 1
 
 
+@pytest.mark.slow
 def test_a_deadline_goes_on_over_a_restart(tmp_path: Path) -> None:
     with daemon(tmp_path, more="delete.topic.delay.ms: 4s\nsweep.interval.ms: 500\n") as one:
         one.remove(one.delete(one.make())) if False else one.delete(one.make())
@@ -281,6 +285,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
         assert [disk.state.value for disk in one.status().log_dirs] == ["online", "online"]
 
 
+@pytest.mark.slow
 def test_a_broker_whose_configuration_changed_is_opened_again(tmp_path: Path) -> None:
     with daemon(tmp_path, disks=3, more="sweep.interval.ms: 500\n") as one:
         text = one.server_properties.read_text().replace(f",{one.log_dirs[2]}", "")

@@ -69,6 +69,7 @@ def staged_bytes(one: Daemon) -> int:
     return found
 
 
+@pytest.mark.slow
 def test_what_a_stopped_purge_removed_is_in_the_history(tmp_path: Path) -> None:
     with daemon(tmp_path, more=f"{SOON}purge.bytes.per.second: 4194304\n", is_started=False) as one:
         (one.folder / "state").mkdir()
@@ -112,6 +113,7 @@ def test_a_handover_ends_a_purge_that_keeps_the_broker_from_its_start(tmp_path: 
         assert (asked.returncode, b"handed-over" in err) == (Exit.PROBLEMS, True), err
 
 
+@pytest.mark.slow
 def test_while_the_pause_file_exists_nothing_that_is_due_is_purged(tmp_path: Path) -> None:
     with daemon(tmp_path, more=SOON) as one:
         (one.folder / "state" / "pause-purge").touch()

@@ -106,6 +106,7 @@ def test_the_client_is_checked_with_the_configuration(tmp_path: Path) -> None:
         assert read_config(str(one.config)).client_properties == str(tmp_path / "c.properties")
 
 
+@pytest.mark.slow
 def test_an_unreachable_cluster_changes_nothing_and_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "c.properties").write_text(UNREACHABLE)
     more = "client.properties: c.properties\ndelete.topic.delay.ms: 0s\ntopics: {'pay*': {delete.topic.delay.ms: 3s}}\n"

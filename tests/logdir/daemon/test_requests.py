@@ -64,6 +64,7 @@ def timeless(said: Said) -> Said:
     return said._replace(out=re.sub(r"20[0-9-]{8}T[0-9:]{8}Z|(?<=_ms\":)[0-9]+", "WHEN", said.out))
 
 
+@pytest.mark.slow
 def test_a_plan_is_printed_as_without_the_daemon(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         captured(one)
@@ -253,6 +254,7 @@ def test_a_reconcile_is_planned_and_done_by_the_daemon_as_without_it(tmp_path: P
         assert [(e["command"], e["done"]) for e in one.events() if e["event"] == "request"] == [("reconcile", 4)]
 
 
+@pytest.mark.slow
 def test_a_layout_is_changed_by_the_daemon_and_nothing_else_meanwhile(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
         for number in range(3):

@@ -56,6 +56,7 @@ def test_the_sweeps_of_a_daemon_beat_once_a_minute(tmp_path: Path, monkeypatch: 
             assert seen_ms(one) == [beaten_ms] * 2, away_ms
 
 
+@pytest.mark.slow
 def test_a_running_daemon_goes_on_beating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The figure of its beats is made short; that it is a minute is shown above."""
     monkeypatch.setattr(rig, "CODE", f"from logdir.daemon import session; session.BEAT_MS = 600; {rig.CODE}")

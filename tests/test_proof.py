@@ -100,6 +100,18 @@ def test_keys_and_texts_of_claims_are_their_own() -> None:
     assert not any("|" in claim.text for claim in CLAIMS)
 
 
+def test_every_file_with_a_slow_test_has_its_place_in_ci() -> None:
+    """What make test leaves out as slow is run by no step that does not name it, and a claim is lost so."""
+    _, _, step = (ROOT / ".ci" / "run").read_text().partition("-m slow")
+    places = [
+        Path(word.partition("::")[0]) for word in step.partition("\nstep ")[0].split() if word.startswith("tests/")
+    ]
+    mark = "pytest.mark." + "slow"
+    slow = [path.relative_to(ROOT) for path in ROOT.glob("tests/**/test_*.py") if mark in path.read_text()]
+    assert len(slow) > 20
+    assert [str(path) for path in slow if not any(path.is_relative_to(place) for place in places)] == []
+
+
 def test_records_of_all_tests_are_summed_and_the_lowest_is_kept() -> None:
     shown = tally(
         FLEETS, merge([a_run(fleet(2, least={"contrast": 5.0}), fleet(0, least={"contrast": 4.8}), fleet(1))])

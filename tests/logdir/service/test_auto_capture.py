@@ -442,6 +442,28 @@ def test_what_a_worker_has_forgotten_is_undone_and_tried_again(rig: Rig, monkeyp
     assert (len(rig.staged()), rig.leavers.missed) == (2, 0)
 
 
+def test_a_log_dir_whose_call_failed_is_called_no_more_in_that_look_for_what_it_had_linked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_one_linked(rig, monkeypatch)
+    calls: list[int] = []
+
+    def fails(*arguments: object, **more: object) -> NoReturn:
+        calls.append(1)
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(operations, "_capture_step", fails)
+        found = rig.look()
+    assert len(calls) == 1
+    assert sorted((item.path[:5], item.state) for item in found.items) == [
+        ("pay-0", ItemState.UNDONE), ("pay-1", ItemState.UNDONE),
+    ]  # fmt: skip
+    assert rig.linked() == []
+    captured = [item.state for _ in range(3) for item in rig.look().items]
+    assert (captured, len(rig.staged())) == ([ItemState.DONE] * 2, 2)
+
+
 def test_a_work_root_that_cannot_be_listed_for_a_moment_undoes_nothing_that_was_linked(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,7 +49,8 @@ class Observer:
     def stop(self) -> None:
         """End; returns once it has."""
         self._is_stopping.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def let_go(self, keys: Sequence[str]) -> None:
         """Expect that these leave ``deleting/`` from now on: an operator asked for it."""

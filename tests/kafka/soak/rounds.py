@@ -117,8 +117,8 @@ class Soak:
             SoakError: A violation, with what led there.
         """
         world = self.world
-        world.start()
         try:
+            world.start()
             while self.report.kills < kills:
                 self._while_running(kills)
                 self._while_stopped(kills)

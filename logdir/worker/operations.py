@@ -174,7 +174,7 @@ def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all:
 
 def _capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
     outcomes: list[Outcome] = []
-    begun, at_once, until_ms = 0, min(LINKED_FIRST, LINKED_AT_ONCE), clock.monotonic_ms() + LINK_MS
+    begun, at_once, until_ms = 0, LINKED_FIRST, clock.monotonic_ms() + LINK_MS
     while begun < len(items) and (not begun or clock.monotonic_ms() < until_ms):
         some = items[begun : begun + at_once]
         begun += len(some)

@@ -198,13 +198,13 @@ def test_an_id_is_present_hidden_or_gone_for_a_user_with_the_right_to_one_topic(
 
 
 WRONG = {
-    "another password": ("SCRAM-SHA-512", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed"),
-    "another user": ("SCRAM-SHA-512", SCRAM.replace("alice", "bob"), "authentication-failed"),
-    "another password of PLAIN": ("PLAIN", PLAIN.replace("admin-secret", "wrong-secret"), "authentication-failed"),
+    "another password": (1, "SCRAM-SHA-512", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed"),
+    "another user": (1, "SCRAM-SHA-512", SCRAM.replace("alice", "bob"), "authentication-failed"),
+    "another password of PLAIN": (1, "PLAIN", PLAIN.replace("admin-secret", "wrong-secret"), "authentication-failed"),
     "another password of SCRAM-SHA-256": (
-        "SCRAM-SHA-256", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed",
+        1, "SCRAM-SHA-256", SCRAM.replace('"secret"', '"wrong-secret"'), "authentication-failed",
     ),
-    "a mechanism that the listener has not": ("SCRAM-SHA-256", SCRAM, "authentication-failed"),
+    "a mechanism that the listener has not": (2, "SCRAM-SHA-256", SCRAM, "authentication-failed"),
 }  # fmt: skip
 
 
@@ -216,8 +216,8 @@ def test_a_user_that_is_let_in_by_scram(scene: Scene, mechanism: str) -> None:
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_user_that_is_refused(scene: Scene, case: str) -> None:
-    mechanism, login, slug = WRONG[case]
-    text = scene.properties(mechanism, login, brokers=[2] if "not" in case else [1])
+    node_id, mechanism, login, slug = WRONG[case]
+    text = scene.properties(mechanism, login, brokers=[node_id])
     with ClusterClient(parse(text)) as client, pytest.raises(AskError) as caught:
         client.cluster()
     assert caught.value.slug == slug

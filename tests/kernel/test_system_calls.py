@@ -63,10 +63,10 @@ def test_a_hint_that_fails_is_no_failure(bench: Bench) -> None:
     """To start to write early only saves time: where the kernel refuses it, the syncs that follow do all the work."""
     name = "capture"
     with bench.planted(kernel_operation(name)) as roots:
-        heard = bench.tracer.run(name, roots, "sync_file_range:error=EIO:when=1+")
-        assert "sync_file_range" in heard.text
-        assert not heard.ended.error
-        assert [event.shown() for event in events(heard.text, roots)] == [event.shown() for event in bench.heard(name)]
+        run = bench.tracer.run(name, roots, "sync_file_range:error=EIO:when=1+")
+        assert "sync_file_range" in run.text
+        assert not run.ended.error
+        assert [event.shown() for event in events(run.text, roots)] == [event.shown() for event in bench.heard(name)]
 
 
 def test_a_trace_that_touches_anything_else_is_refused() -> None:

@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 from tests.proof.sizes import SIZE, Sizes
 
 
+def tests_of(file: str, *names: str) -> tuple[str, ...]:
+    """Return node ids of tests of one file; ``names`` lack their ``test_``."""
+    return tuple(f"{file}::test_{name}" for name in names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One line of the proof."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.proof.claim import Claim
+from tests.proof.claim import Claim, tests_of
 from tests.proof.daemon_claims import DAEMON_CLAIMS
 from tests.proof.kafka_claims import BROKER_CLAIMS
 from tests.proof.metadata_claims import (
@@ -310,34 +310,30 @@ HUNG_COMMANDS: Final = Claim(
     text="beside a log dir that hangs as it is opened, listed, read, locked or written, every command answers for the "
     "others in time, names it, and leaves no process and no late change behind",
     where=(
-        *(
-            f"{_HUNG}/test_hung.py::test_{name}"
-            for name in (
-                "a49_a_command_that_reads_answers_for_the_others",
-                "a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it",
-                "a_change_on_a_frozen_disk_is_made_on_the_others",
-                "what_only_reads_is_not_hindered_by_a_frozen_disk",
-                "a49_the_locks_of_the_others_are_free_in_time",
-                "a_command_that_is_ended_while_one_hangs_lets_the_others_go",
-                "a_second_command_while_the_worker_of_the_first_still_hangs",
-                "a49_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs",
-            )
+        *tests_of(
+            f"{_HUNG}/test_hung.py",
+            "a49_a_command_that_reads_answers_for_the_others",
+            "a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it",
+            "a_change_on_a_frozen_disk_is_made_on_the_others",
+            "what_only_reads_is_not_hindered_by_a_frozen_disk",
+            "a49_the_locks_of_the_others_are_free_in_time",
+            "a_command_that_is_ended_while_one_hangs_lets_the_others_go",
+            "a_second_command_while_the_worker_of_the_first_still_hangs",
+            "a49_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs",
         ),
         f"{_HUNG}/test_points.py::test_a49_a_command_answers_for_the_others_wherever_one_hangs",
         f"{_HUNG}/test_points.py::test_a22_a_change_goes_on_without_a_disk_that_hangs_as_it_is_locked",
-        *(
-            f"{_HUNG}/test_every_command.py::test_{name}"
-            for name in (
-                "a49_every_command_that_looks_beside_a_disk_on_which_no_signal_ends_a_process",
-                "a49_what_goes_on_without_a_disk_that_hangs_is_done_on_the_others",
-                "a49_what_needs_every_disk_and_cannot_write_to_one_changes_none",
-                "a22_a_hang_at_kafkas_own_lock",
-                "metadata_on_a_disk_that_hangs_is_one_line_in_time",
-                "metadata_beside_a_disk_that_hangs_is_read",
-                "a_metadata_log_on_another_disk_that_hangs_takes_no_second_timeout",
-                "a_lost_owner_lock_beside_a_kafka_lock_that_hangs",
-                "a49_work_roots_are_made_on_all_disks_or_it_is_said_on_which",
-            )
+        *tests_of(
+            f"{_HUNG}/test_every_command.py",
+            "a49_every_command_that_looks_beside_a_disk_on_which_no_signal_ends_a_process",
+            "a49_what_goes_on_without_a_disk_that_hangs_is_done_on_the_others",
+            "a49_what_needs_every_disk_and_cannot_write_to_one_changes_none",
+            "a22_a_hang_at_kafkas_own_lock",
+            "metadata_on_a_disk_that_hangs_is_one_line_in_time",
+            "metadata_beside_a_disk_that_hangs_is_read",
+            "a_metadata_log_on_another_disk_that_hangs_takes_no_second_timeout",
+            "a_lost_owner_lock_beside_a_kafka_lock_that_hangs",
+            "a49_work_roots_are_made_on_all_disks_or_it_is_said_on_which",
         ),
     ),
     sizes={"hangs": Sizes(full=65, ci=65)},

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.proof.claim import Claim
+from tests.proof.claim import Claim, tests_of
 from tests.proof.sizes import Sizes
 
 _HUNG: Final = "tests/hung"
@@ -94,20 +94,18 @@ LYING_SERVERS: Final = Claim(
     key="client-lying-servers",
     text="a server that lies, stalls, cuts off or is not there ends the client's question in a typed error, in time",
     where=(
-        *(
-            f"{_CLIENT}/test_client.py::test_{name}"
-            for name in (
-                "a_server_that_lies",
-                "a_server_with_other_versions",
-                "a_server_that_stalls",
-                "a_server_that_is_not_there",
-                "a_host_name_that_does_not_exist",
-                "a_broker_that_advertises_no_host",
-                "a_broker_that_advertises_no_port",
-                "another_answer_that_is_none",
-                "a_scram_server_that_lies",
-                "a_server_that_closes_while_it_is_asked_leaves_no_thread_and_no_open_connection",
-            )
+        *tests_of(
+            f"{_CLIENT}/test_client.py",
+            "a_server_that_lies",
+            "a_server_with_other_versions",
+            "a_server_that_stalls",
+            "a_server_that_is_not_there",
+            "a_host_name_that_does_not_exist",
+            "a_broker_that_advertises_no_host",
+            "a_broker_that_advertises_no_port",
+            "another_answer_that_is_none",
+            "a_scram_server_that_lies",
+            "a_server_that_closes_while_it_is_asked_leaves_no_thread_and_no_open_connection",
         ),
         f"{_CLIENT}/test_tls.py::test_a_server_that_stalls_in_the_handshake",
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.proof.claim import Claim
+from tests.proof.claim import Claim, tests_of
 from tests.proof.sizes import Sizes
 
 _KAFKA: Final = "tests/kafka"
@@ -126,22 +126,20 @@ _CLIENT: Final = f"{_KAFKA}/test_client.py"
 CLIENT: Final = Claim(
     key="client",
     text="the client of a cluster finds, over TLS with SCRAM and PLAIN, what stock clients find on the same brokers",
-    where=tuple(
-        f"{_CLIENT}::test_{name}"
-        for name in (
-            "the_cluster_its_brokers_and_the_listener_of_this_client",
-            "a_topic_by_its_id_has_the_replicas_and_the_isr_that_a_stock_client_shows",
-            "the_log_start_after_records_were_deleted_at_the_leader_and_at_the_follower",
-            "the_high_watermark_of_the_quorum_lies_where_a_stock_client_sees_it",
-            "log_dirs_are_those_that_a_stock_client_shows",
-            "an_id_is_present_hidden_or_gone_for_a_user_with_the_right_to_one_topic",
-            "a_user_that_is_let_in_by_scram",
-            "a_user_that_is_refused",
-            "a_broker_of_another_authority_is_refused",
-            "another_protocol_than_that_of_the_listener_ends_in_one_error",
-            "a_listener_without_tls_and_without_users",
-            "strays_of_a_topic_that_this_user_may_not_see_are_unknown",
-        )
+    where=tests_of(
+        _CLIENT,
+        "the_cluster_its_brokers_and_the_listener_of_this_client",
+        "a_topic_by_its_id_has_the_replicas_and_the_isr_that_a_stock_client_shows",
+        "the_log_start_after_records_were_deleted_at_the_leader_and_at_the_follower",
+        "the_high_watermark_of_the_quorum_lies_where_a_stock_client_sees_it",
+        "log_dirs_are_those_that_a_stock_client_shows",
+        "an_id_is_present_hidden_or_gone_for_a_user_with_the_right_to_one_topic",
+        "a_user_that_is_let_in_by_scram",
+        "a_user_that_is_refused",
+        "a_broker_of_another_authority_is_refused",
+        "another_protocol_than_that_of_the_listener_ends_in_one_error",
+        "a_listener_without_tls_and_without_users",
+        "strays_of_a_topic_that_this_user_may_not_see_are_unknown",
     ),
     sizes={"cases on releases": Sizes(full=95, ci=19)},
     counted="cases on releases",

@@ -110,9 +110,9 @@ def records_of(data: bytes) -> Iterator[Record]:
             headers = []
             number, inner = _number(data, inner)
             for _ in range(number):
-                name, inner = _bytes(data, inner)
-                said, inner = _bytes(data, inner)
-                headers.append((name, said))
+                header, inner = _bytes(data, inner)
+                content, inner = _bytes(data, inner)
+                headers.append((header, content))
             if inner != following:
                 raise ValueError(f"a record at {inner} ends at {following}")
             yield Record(base + delta, base_timestamp + timestamp, key, value, tuple(headers))

@@ -17,12 +17,29 @@ from typing import Any, Self
 
 from logdir.daemon.report.status import StatusResult
 from logdir.daemon.socket import client
+from logdir.decide.staged.deadline import DelayPolicy
+from logdir.service.cluster.source import SourceRequest
 from logdir.service.report.exit_status import AnsweredError
+from logdir.service.stage import StageRequest
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.tools.ctl import HOME, ctl
 
 CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
 UNIQUE = "0123456789abcdef0123456789abcdef"
+
+
+def stage_of(selector: str) -> StageRequest:
+    """Return a request to stage what a selector names, over the limit and without asking the cluster."""
+    return StageRequest(
+        source=SourceRequest(),
+        selector=selector,
+        delays=DelayPolicy(),
+        is_held=False,
+        protected=("__*",),
+        is_even_over_limit=True,
+        is_even_if_last=False,
+        is_even_if_unknown=True,
+    )
 
 
 def until(what: str, found: Callable[[], bool], seconds: float = 30.0) -> None:

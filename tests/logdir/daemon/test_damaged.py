@@ -30,12 +30,11 @@ from logdir.service.report.json_form import to_json
 from logdir.service.report.layout_result import LayoutVerb
 from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
-from logdir.service.stage import StageRequest
 from tests.builders import TOPIC_ID, log_dir
 from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.cluster.log_dir import partition as claimed
 from tests.logdir.daemon.damage import Damage, Whole, damaged_documents, damaged_requests
-from tests.logdir.daemon.rig import Daemon, ask, daemon, until
+from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, until
 from tests.logdir.daemon.test_control import answer
 from tests.logdir.daemon.test_inbox import (
     EVERY,
@@ -107,16 +106,7 @@ def wholes(one: Daemon) -> tuple[Whole, ...]:
     requests: tuple[tuple[str, object, str | None, tuple[str, ...]], ...] = (
         (
             "stage",
-            StageRequest(
-                source=source,
-                selector="pay-3",
-                delays=DelayPolicy(),
-                is_held=False,
-                protected=("__*",),
-                is_even_over_limit=True,
-                is_even_if_last=False,
-                is_even_if_unknown=True,
-            ),
+            stage_of("pay-3"),
             "selector",
             ("selector",),
         ),

@@ -264,6 +264,27 @@ def test_a17_what_was_linked_is_completed_before_the_log_dirs_are_left(
     session.close()
 
 
+@pytest.mark.parametrize("is_well", [True, False], ids=["in order", "after an error"])
+def test_what_is_linked_is_completed_before_the_log_dirs_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_well: bool
+) -> None:
+    one = Daemon(tmp_path)
+    (tmp_path / "state").mkdir()
+    config = parse(one.config.read_bytes(), str(one.config))
+    supervisor = Supervisor(config, version="0", history=History(config.state_dir))
+    gone = [one.delete(one.make(number=number)) for number in range(2)]
+
+    def serve(self: Supervisor, work: Work) -> bool:
+        link_only(work.session, monkeypatch)
+        return is_well
+
+    monkeypatch.setattr(Supervisor, "_serve", serve)
+    monkeypatch.setattr(Supervisor, "_rest", lambda self: True)
+    assert supervisor._serve_once()
+    assert one.staged() == [f"{TOPIC_ID}_0"]
+    assert gone[1].exists()
+
+
 def test_a10_time_counts_on_a_disk_that_is_too_full_for_a_heartbeat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

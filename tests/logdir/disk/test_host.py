@@ -202,17 +202,17 @@ def test_many_files_are_synced_in_order_and_closed_again(path: Path) -> None:
 def test_the_whole_file_is_asked_to_be_written_back_without_waiting(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[tuple[str, int, int, int]] = []
+    calls: list[tuple[str, int, int, int]] = []
 
-    def hears(descriptor: int, offset: ctypes.c_int64, count: ctypes.c_int64, flags: int) -> int:
-        heard.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), offset.value, count.value, flags))
+    def called(descriptor: int, offset: ctypes.c_int64, count: ctypes.c_int64, flags: int) -> int:
+        calls.append((str(Path(f"/proc/self/fd/{descriptor}").readlink()), offset.value, count.value, flags))
         return -1
 
-    monkeypatch.setattr(libc._LIBC, "sync_file_range", hears)
+    monkeypatch.setattr(libc._LIBC, "sync_file_range", called)
     (path / "f").write_bytes(b"data")
     with HostDisk().open_top(str(path)) as top:
         top.start_writeback("f")
-    assert heard == [(str(path / "f"), 0, 0, 2)]
+    assert calls == [(str(path / "f"), 0, 0, 2)]
 
 
 def test_a_file_that_cannot_be_written_back_is_left_to_its_sync() -> None:

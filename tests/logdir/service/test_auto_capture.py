@@ -467,7 +467,7 @@ def test_a_log_dir_whose_call_failed_is_called_no_more_in_that_look_for_what_it_
 def test_a_work_root_that_cannot_be_listed_for_a_moment_undoes_nothing_that_was_linked(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operations, "LINKED_AT_ONCE", 4)
+    monkeypatch.setattr(operations, "LINKED_FIRST", 4)
     for number in range(6):
         rig.delete(f"pay-{number}")
     real, calls = EarlierCaptures.of, []

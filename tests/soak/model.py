@@ -257,11 +257,11 @@ def _judge_marker(
 def _judge_checkpoints(model: Model, seen: Seen, action: Action, restored: dict[int, Replica]) -> list[str]:
     wrong = []
     # What a restore may have put back, also if it was stopped before the rename.
-    put: dict[tuple[int, str, tuple[str, int]], int] = {}
+    put: dict[tuple[int, str, tuple[str, int]], int | None] = {}
     for replica in [*model.replicas.values()]:
         if replica.inode in action.selected and action.kind in ("restore", "uninstall"):
-            for name, offset in replica.entries.items():
-                put[replica.disk, name, (replica.topic, replica.partition)] = offset
+            for name in CHECKPOINTS:
+                put[replica.disk, name, (replica.topic, replica.partition)] = replica.entries.get(name)
     for disk, (before, after) in enumerate(zip(model.checkpoints, seen.checkpoints, strict=True)):
         for name in CHECKPOINTS:
             for key in sorted(set(before[name]) | set(after[name])):
@@ -269,8 +269,9 @@ def _judge_checkpoints(model: Model, seen: Seen, action: Action, restored: dict[
                 if after[name].get(key) not in allowed:
                     wrong.append(f"disk {disk}: {name}: {key} {after[name].get(key)}, expected {allowed}")
     for replica in restored.values():
-        for name, offset in replica.entries.items():
+        for name in CHECKPOINTS:
             now = seen.checkpoints[replica.disk][name].get((replica.topic, replica.partition))
+            offset = replica.entries.get(name)
             if now != offset:
                 wrong.append(f"{replica.name}: taken back with {now} in {name}, expected {offset}")
     return wrong

@@ -80,7 +80,7 @@ So that a kill comes in time, a rename takes as long here as on a slow disk.
 """
 BUGS = {
     "a restore puts no checkpoint entry back": (
-        (Change(functions.RESTORE, drop(call("put_entries"))),),
+        (Change(functions.RESTORE, drop(call("set_entries"))),),
         r"taken back with None in",
     ),
     "a restore leaves its marker": (

@@ -1,1 +1,1 @@
-"""``logdirctl``: one module per command, each with ``add_parser`` and the function that runs the command."""
+"""``logdirctl``: one module per command or group of commands, each with its ``COMMAND``; ``commands`` lists them."""

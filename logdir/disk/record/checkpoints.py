@@ -15,7 +15,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import MalformedFileError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
-from logdir.formats.own.replica_marker import Checkpoints, ReplicaMarker
+from logdir.formats.own.replica_marker import Checkpoints
 
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Fields of ``Checkpoints``, in the order of ``NAMES``."""
@@ -44,23 +44,6 @@ def read_all_entries(
     return {partition: Checkpoints(**entries) for partition, entries in found.items()}
 
 
-def put_entries(open_dir: OpenLogDir, marker: ReplicaMarker) -> None:
-    """Write the entries kept in a marker back into the checkpoint files; a file that has its entry is not written.
-
-    Without the log-start entry a broker would undo DeleteRecords (kafka-behaviour §10.5).
-
-    Raises:
-        FormatError: a file is malformed.
-        ReadOnlyDiskError: a sync failed.
-        OSError: any other error; each file holds all of its old or all of its new entries.
-    """
-    partition = TopicPartition(marker.topic, marker.partition)
-    for field, name in zip(_FIELDS, NAMES, strict=True):
-        offset = getattr(marker.checkpoints, field)
-        if offset is not None:
-            _change(open_dir, name, partition, offset)
-
-
 def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
     """Remove a partition's entries from the checkpoint files of a log dir.
 
@@ -75,6 +58,9 @@ def drop_entries(open_dir: OpenLogDir, partition: TopicPartition) -> None:
 
 def set_entries(open_dir: OpenLogDir, partition: TopicPartition, checkpoints: Checkpoints) -> None:
     """Set a partition's entries in the checkpoint files to exactly these; a missing value removes the entry.
+
+    A file that has its entry is not written. Without its log-start entry a broker would undo DeleteRecords
+    (kafka-behaviour §10.5); with that of another log it may remove every segment (§10.7).
 
     Raises:
         FormatError: a file is malformed.

@@ -24,7 +24,7 @@ from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import calling, full_disk, is_full, is_sick, with_reserve
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.unique_name import free_name, is_there
-from logdir.disk.record.checkpoints import put_entries
+from logdir.disk.record.checkpoints import set_entries
 from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.outcome import Outcome, done, undone
 from logdir.disk.replica.replica_dir import (
@@ -37,6 +37,7 @@ from logdir.disk.replica.replica_dir import (
 )
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, RefusedError
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own import replica_marker
 from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
@@ -258,7 +259,9 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
                     found="an entry of that name",
                     fix="inspect it and move it away; nothing is ever replaced",
                 )
-            put_entries(open_dir, item.marker)
+            # All entries: those of a later replica of that name would move the start of this log, or of its cleaning; a
+            # broker removes every segment below a log start.
+            set_entries(open_dir, TopicPartition(item.marker.topic, item.marker.partition), item.marker.checkpoints)
             if item.drop_last_indexes:
                 _drop(open_dir, directory, last_indexes(names))
             rename(open_dir, open_dir.deleting, item.name, parent, name)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from logdir.disk.record.checkpoints import drop_entries, put_entries, read_entries
+from logdir.disk.record.checkpoints import drop_entries, read_entries, set_entries
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.own.replica_marker import Checkpoints
-from tests.logdir.disk.staged_rig import make_log_dir, marker_of, opened, seen
+from tests.logdir.disk.staged_rig import make_log_dir, opened, seen
 
 OWN = TopicPartition("a", 0)
 OTHERS = {TopicPartition("b", 0): 7, TopicPartition("a", 1): 8, TopicPartition("a.0", 0): 2**63 - 1}
@@ -42,19 +41,19 @@ def test_what_is_read_is_put_back(open_dir: OpenLogDir) -> None:
     write(open_dir, *({**OTHERS, OWN: number} for number in (1, 2, 3, 4)))
     assert read_entries(open_dir, OWN) == POINTS
     before = seen(Path(open_dir.log_dir))
-    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=POINTS))
+    set_entries(open_dir, OWN, POINTS)
     assert seen(Path(open_dir.log_dir)) == before, "nothing to write"
     drop_entries(open_dir, OWN)
     assert offsets(open_dir) == [OTHERS] * 4
     assert read_entries(open_dir, OWN) == Checkpoints()
-    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=POINTS))
+    set_entries(open_dir, OWN, POINTS)
     assert offsets(open_dir) == [{**OTHERS, OWN: number} for number in (1, 2, 3, 4)]
 
 
-def test_where_the_marker_says_nothing_the_file_stays(open_dir: OpenLogDir) -> None:
+def test_where_nothing_is_to_be_set_the_entry_goes(open_dir: OpenLogDir) -> None:
     write(open_dir, {OWN: 9}, None, OTHERS, None)
-    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(log_start=0)))
-    assert offsets(open_dir) == [{OWN: 9}, {OWN: 0}, OTHERS, None]
+    set_entries(open_dir, OWN, Checkpoints(log_start=0))
+    assert offsets(open_dir) == [{}, {OWN: 0}, OTHERS, None]
     drop_entries(open_dir, OWN)
     assert offsets(open_dir) == [{}, {}, OTHERS, None]
 
@@ -64,7 +63,7 @@ def test_a_file_kafka_left_empty_is_one_without_entries(open_dir: OpenLogDir) ->
         Path(open_dir.log_dir, name).write_bytes(b"")
     drop_entries(open_dir, OWN)
     assert [Path(open_dir.log_dir, name).read_bytes() for name in NAMES] == [b""] * 4
-    put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(cleaner=4)))
+    set_entries(open_dir, OWN, Checkpoints(cleaner=4))
     assert offsets(open_dir) == [{}, {}, {}, {OWN: 4}]
 
 
@@ -74,5 +73,5 @@ def test_a30_a_file_that_is_not_whole_is_never_rewritten(data: bytes, open_dir: 
     path.write_bytes(data)
     before = seen(Path(open_dir.log_dir))
     with pytest.raises(FormatError, match=NAMES[1]):
-        put_entries(open_dir, replace(marker_of(open_dir, "a-0"), checkpoints=Checkpoints(log_start=4)))
+        set_entries(open_dir, OWN, Checkpoints(log_start=4))
     assert seen(Path(open_dir.log_dir)) == before

@@ -234,6 +234,19 @@ def test_a30_restore_puts_the_checkpoint_entries_back_and_keeps_the_others(d1: P
     assert {owner(d1 / name)[:2] for name in offset_checkpoint.NAMES} == {(UID, GID)}
 
 
+def test_a30_restore_keeps_no_entry_of_a_later_replica_of_that_name(d1: Path) -> None:
+    key = TopicPartition("a", 0)
+    with opened(d1) as open_dir:
+        make_staged(open_dir, "a-0", checkpoints=Checkpoints(high_watermark=3))
+        # The broker made it again, empty, and records of that one were deleted up to 500.
+        for name in offset_checkpoint.NAMES:
+            (d1 / name).write_bytes(offset_checkpoint.render({key: 500, TopicPartition("b", 0): 7}))
+        done = take_back(open_dir, f"{TOPIC_ID}_0", "a-0", checkpoints=Checkpoints(high_watermark=3))
+    assert done.result is Result.DONE, done.error
+    found = [offset_checkpoint.parse((d1 / name).read_bytes()) for name in offset_checkpoint.NAMES]
+    assert found == [{TopicPartition("b", 0): 7} | own for own in ({}, {}, {key: 3}, {})]
+
+
 def test_a09_restore_makes_a_prefix_that_belongs_to_whom_the_log_dir_does(tmp_path: Path) -> None:
     made = make_log_dir(tmp_path / "d1", BY_ID)
     prefix = made / BY_ID[:2]

@@ -20,6 +20,7 @@ from logdir.clock import Instant
 from logdir.cluster.image import Image
 from logdir.decide.adopt import Adopt, AdoptPlan, AdoptRequest, StagedFiles, plan_adopt
 from logdir.decide.image.still_assigned import Assigned, ClusterState, assignment_of, remedy
+from logdir.decide.log_start import within
 from logdir.decide.new_topic import NewTopic, image_naming, no_topic, topic_of
 from logdir.decide.refusal import (
     FINISH_MOVE,
@@ -369,10 +370,8 @@ def _action(
         raise ValueError(f"refused before: {item.place}")
     end = "an unknown offset" if one.log_end is None else f"offset {one.log_end}"
     detail = f"adopt: its log, up to {end}, replaces that of {present.loses}"
-    points = marker.checkpoints
-    if points.log_start is not None and not (one.log_end is not None and points.log_start <= one.log_end):
-        detail += f"; its log start {points.log_start} lies behind that, and is not written"
-        points = replace(points, log_start=None)
+    points, left_out = within(marker.checkpoints, one.log_end)
+    detail += left_out
     if request.is_even_if_unknown:
         detail += "; the staged directory is kept: it is not known whether the topic still has this id"
     return AdoptHere(

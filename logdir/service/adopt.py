@@ -276,9 +276,9 @@ class _Adopting:
         row = _row(action, ItemState.UNDONE)
         # A failed disk may hold a replica that forbids the next adoption.
         if not self.sick:
-            open_dir = self.broker.site_of(action.log_dir)
-            with sick_disks(self.problems, self.sick, open_dir):
-                row = after(row, disk_adopt.adopt(open_dir, self._item(action), self.broker.open_dirs))
+            with sick_disks(self.problems, self.sick, action.log_dir):
+                open_dir, item = self.broker.site_of(action.log_dir), self._item(action)
+                row = after(row, disk_adopt.adopt(open_dir, item, self.broker.open_dirs))
         return {action.place: row}
 
     def _item(self, action: AdoptHere) -> AdoptItem:

@@ -21,7 +21,7 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica import staging
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
-from logdir.observe.facts import LogDirFacts
+from logdir.observe.facts import LogDirFacts, StagedReplica
 from logdir.paths import DELETING
 from logdir.service.cluster.cluster_state import (
     Stamp,
@@ -38,6 +38,7 @@ from logdir.service.report.guide_text import guide_lines
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemsResult, ItemState, RestoreResult, after, refused
 from logdir.service.report.staged import Selection, nothing_staged, selected
+from logdir.service.staged_listing import log_end_of
 from logdir.worker.look import NOTHING
 
 _Place = tuple[str, str]
@@ -120,6 +121,7 @@ def plan(broker: OpenBroker, asked: RestoreRequest) -> RestorePlanned:
         cluster=cluster,
         is_choice=asked.selection.is_choice,
         is_even_if_unknown=asked.is_even_if_unknown,
+        log_ends=log_ends(broker, staged),
     )
     made = plan_restore(request, facts)
     items = (*planned_restore(made), *refused(made.refusals))
@@ -136,6 +138,17 @@ def apply(broker: OpenBroker, shown: RestorePlanned, reporter: Reporter) -> tupl
         return list(shown.items), list(shown.problems)
     warn_of_kinds(shown.plan, reporter)
     return restore_all(broker, shown.request, shown.plan, reporter, shown.stamp)
+
+
+def log_ends(broker: OpenBroker, staged: Sequence[StagedReplica]) -> Mapping[_Place, int | None]:
+    """Return the offset after the last record of each staged replica whose log start is known; ``None``: cannot be
+    read.
+    """
+    return {
+        (item.log_dir, item.name): log_end_of(broker.ports, item)
+        for item in staged
+        if item.marker is not None and item.marker.checkpoints.log_start is not None
+    }
 
 
 def planned_restore(plan: RestorePlan) -> list[ItemResult]:
@@ -225,8 +238,7 @@ class _Restoring:
     def _restore(self, action: Restore) -> Mapping[_Place, ItemResult]:
         row = _restored(action, ItemState.UNDONE)
         if action.log_dir not in self.sick:
-            open_dir = self.broker.site_of(action.log_dir)
-            with sick_disks(self.problems, self.sick, open_dir):
+            with sick_disks(self.problems, self.sick, action.log_dir):
                 row = after(row, self.broker.ports.port(action.log_dir).run_at(staging.restore, _item(action)))
         return {(action.log_dir, action.name): row}
 
@@ -238,5 +250,9 @@ class _Restoring:
 
 def _item(action: Restore) -> staging.RestoreItem:
     return staging.RestoreItem(
-        name=action.name, marker=action.marker, path=action.path, drop_last_indexes=action.drop_last_indexes
+        name=action.name,
+        marker=action.marker,
+        path=action.path,
+        drop_last_indexes=action.drop_last_indexes,
+        checkpoints=action.checkpoints,
     )

@@ -261,10 +261,9 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
 def _stage(
     broker: OpenBroker, log_dir: str, actions: Sequence[Stage], problems: list[Problem], sick: set[str]
 ) -> list[ItemResult]:
-    open_dir = broker.site_of(log_dir)
     items = [staging.StageItem(path=action.path, marker=action.marker) for action in actions]
     outcomes: tuple[Outcome, ...] = ()
-    with sick_disks(problems, sick, open_dir):
+    with sick_disks(problems, sick, log_dir):
         outcomes = broker.ports.port(log_dir).run_at(staging.stage, items)
     if len(outcomes) < len(actions):
         # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.

@@ -42,7 +42,7 @@ from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.report.reporter import Reporter
 from logdir.service.report.result import ItemResult, ItemState, refused
 from logdir.service.report.staged import staged_replicas
-from logdir.service.restore import planned_restore, restore_all, warn_of_kinds
+from logdir.service.restore import log_ends, planned_restore, restore_all, warn_of_kinds
 from logdir.worker.look import NOTHING
 
 _KINDS = (Kind.STAGED, Kind.PURGING, Kind.INCOMING)
@@ -132,10 +132,12 @@ def plan(broker: OpenBroker, asked: UninstallRequest) -> UninstallPlanned:
     rows: list[ItemResult] = []
     if asked.is_restore and items:
         stamp = stamp_of(broker, facts)
+        staged = [item for item in items if item.kind is Kind.STAGED]
         request = RestoreRequest(
-            selected=tuple((item.log_dir, item.name) for item in items if item.kind is Kind.STAGED),
+            selected=tuple((item.log_dir, item.name) for item in staged),
             cluster=cluster_with_own_logs(asked.source, broker, facts),
             is_even_if_unknown=asked.is_even_if_unknown,
+            log_ends=log_ends(broker, staged),
         )
         made = plan_restore(request, facts)
         restoring = request, made, stamp

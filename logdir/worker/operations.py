@@ -88,7 +88,7 @@ def purge(open_dir: OpenLogDir, batch: PurgeBatch) -> PurgedBatch:
     except ReadOnlyDiskError as error:
         return PurgedBatch(outcomes, error)
     except OSError as error:
-        return PurgedBatch(outcomes, disk_error(open_dir.top, open_dir.log_dir, error))
+        return PurgedBatch(outcomes, disk_error(open_dir.log_dir, error))
     return PurgedBatch(outcomes, None)
 
 

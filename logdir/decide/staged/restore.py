@@ -15,10 +15,11 @@ Spec: design §3.3 "Restore"; kafka-behaviour §2.5, §10.4, §10.5, §10.6; att
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from logdir.decide.image.still_assigned import Assigned, ClusterState, StillAssigned, assignment_of, remedy
+from logdir.decide.log_start import within
 from logdir.decide.refusal import (
     CHOOSE,
     FINISH_COPY,
@@ -32,7 +33,7 @@ from logdir.decide.refusal import (
 from logdir.decide.staged.own_marker import refuse_foreign
 from logdir.errors import InvalidNameError
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, ReplicaMarker
+from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
 from logdir.names import (
     DirForm,
@@ -81,6 +82,8 @@ class RestoreRequest:
     """Whether the operator chose these among several copies."""
     is_even_if_unknown: bool = False
     """Whether to rename a replica whose assignment is not known; never one whose id is known to be removed."""
+    log_ends: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    """The offset after the last record of those whose log start is known; ``None``: it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +101,8 @@ class Restore:
     detail: str
     """Its restore kind and the evidence, shown before any change."""
 
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """Return the checkpoint entries to put back."""
-        return self.marker.checkpoints
+    checkpoints: Checkpoints
+    """The entries of the checkpoint files that it gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,14 +213,14 @@ def _decide(
         return refuse_marker(*where, item.problem)
     refusal = (
         _against_disks(facts, *where)
-        or _against_marker(one, item, marker)
+        or _against_marker(facts, one, item, marker)
         or _against_twins(known, item, marker)
         or _against_copies(request, known, item)
     )
     if refusal is not None:
         return refusal
     assignment = assignment_of(request.cluster, item)
-    return _against_assignment(request, item, assignment) or _restore(one, item, marker, assignment)
+    return _against_assignment(request, item, assignment) or _restore(request, one, item, marker, assignment)
 
 
 def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Refusal | None:
@@ -236,7 +237,9 @@ def _against_disks(facts: Sequence[LogDirFacts], log_dir: str, path: str) -> Ref
     return None
 
 
-def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker) -> Refusal | None:
+def _against_marker(
+    facts: Sequence[LogDirFacts], one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
+) -> Refusal | None:
     where = _where(item.log_dir, item.name)
     if (foreign := refuse_foreign(one, item, marker)) is not None:
         return foreign
@@ -248,12 +251,17 @@ def _against_marker(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker
     if path is None:
         expected = "a path of its own topic and partition"
         return refuse(*where, Why.FOREIGN_MARKER, expected, marker.path, BY_HAND)
-    if one.layout != "empty" and ("topic-id" if "/" in path else "topic-name") != one.layout:
+    # A log dir without replicas has the layout of the others: no stock broker starts beside topic-id directories.
+    layouts = sorted({each.layout for each in ((one,) if one.layout != "empty" else facts)} - {"empty"})
+    if layouts and ("topic-id" if "/" in path else "topic-name") not in layouts:
         found = f"a path of the other layout, {path}"
         fix = "logdirctl layout rollback takes the live replicas to topic names: restore it after that"
         if "/" in path:
             fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
-        return refuse(*where, Why.LAYOUT_DIFFERS, f"the layout of the log dir, {one.layout}", found, fix)
+        expected = f"the layout of the log dir, {one.layout}"
+        if one.layout == "empty":
+            expected = f"the layout of the other log dirs, {' and '.join(layouts)}"
+        return refuse(*where, Why.LAYOUT_DIFFERS, expected, found, fix)
     return None
 
 
@@ -358,7 +366,9 @@ def _against_assignment(request: RestoreRequest, item: StagedReplica, found: Sti
             return refuse(*where, Why.ASSIGNMENT_UNKNOWN, expected, found.why, fix)
 
 
-def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assignment: StillAssigned) -> Restore:
+def _restore(
+    request: RestoreRequest, one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assignment: StillAssigned
+) -> Restore:
     path = live_path(marker)
     if path is None:
         raise ValueError(f"refused before: {marker.path}")
@@ -367,6 +377,12 @@ def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assig
         detail += f"; if its topic id is gone, {A_BROKER_DOES}"
     if marker.tiered:
         detail += "; the local part only: the rest lay in remote storage"
+    points = marker.checkpoints
+    end = request.log_ends.get((item.log_dir, item.name))
+    # A capture may know the log start of an earlier topic of that name; what was staged had its own when it was live.
+    if end is not None or marker.intent is Intent.CAPTURED:
+        points, left_out = within(points, end)
+        detail += left_out
     return Restore(
         log_dir=item.log_dir,
         name=item.name,
@@ -375,5 +391,6 @@ def _restore(one: LogDirFacts, item: StagedReplica, marker: ReplicaMarker, assig
         # Without Kafka's clean marker a broker rebuilds the indexes itself; with it, it would trust zeros.
         drop_last_indexes=not marker.clean and one.has_clean_marker,
         kind=RestoreKind.RENAME,
+        checkpoints=points,
         detail=detail,
     )

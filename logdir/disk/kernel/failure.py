@@ -171,8 +171,12 @@ def calling(directory: Directory) -> Iterator[None]:
 
 def read_only(directory: Directory, error: OSError, expected: str) -> ReadOnlyDiskError:
     """Return the ``ReadOnlyDiskError`` that ends all writing to a disk; ``expected``: what should have succeeded."""
+    return _read_only(directory.path, error, expected)
+
+
+def _read_only(path: str, error: OSError, expected: str) -> ReadOnlyDiskError:
     return ReadOnlyDiskError(
-        directory.path,
+        path,
         expected=expected,
         found=error.strerror or error,
         fix="nothing more is written here; check the kernel log, and repair or replace the disk",
@@ -320,12 +324,11 @@ def as_disk_error(path: str, error: OSError) -> DiskError:
     return LogDirOfflineError(path, expected="a disk that answers", found=found, fix="check the kernel log")
 
 
-def disk_error(top: Directory, log_dir: str, error: OSError) -> DiskError:
+def disk_error(log_dir: str, error: OSError) -> DiskError:
     """Convert an ``OSError`` that ends the work on a disk to an error of this package.
 
     Args:
-        top: The log dir, open.
-        log_dir: Its path as configured.
+        log_dir: The path of the log dir as configured.
         error: The error of the call.
     """
-    return read_only(top, error, "a call that succeeds") if is_sick(error) else as_disk_error(log_dir, error)
+    return _read_only(log_dir, error, "a call that succeeds") if is_sick(error) else as_disk_error(log_dir, error)

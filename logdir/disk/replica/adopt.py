@@ -33,7 +33,7 @@ from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.record.checkpoints import drop_entries, read_entries, set_entries
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked, only_names, write_new
-from logdir.disk.replica.outcome import Outcome, Result, done, undone
+from logdir.disk.replica.outcome import UNKNOWN, Outcome, Result, done, undone
 from logdir.disk.replica.purge import claim, remove
 from logdir.disk.replica.replica_dir import (
     NEW_MARKER,
@@ -112,6 +112,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
 
     Raises:
         ReadOnlyDiskError: a sync failed, a disk is sick, or undoing failed; ``recover_adoptions`` finishes it.
+        LogDirSuspectError: a disk does not answer; likewise.
     """
     place = f"{DELETING}/{item.name}"
     try:
@@ -224,7 +225,8 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
     try:
         publish(open_dir, ready, item.key, item.entries, item.present)
     except (LogDirError, OSError) as error:
-        if isinstance(error, ReadOnlyDiskError) or (isinstance(error, OSError) and is_sick(error)):
+        # If it may be live, recovery finishes the adoption: put back, the new replica might be live beside it.
+        if isinstance(error, UNKNOWN) or (isinstance(error, OSError) and is_sick(error)):
             raise
         _put_back(item, staged.place, marker, error)
         withdraw(open_dir, ready)

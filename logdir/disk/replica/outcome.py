@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
-from logdir.errors import LogDirError, ReadOnlyDiskError
+from logdir.errors import LogDirError, LogDirSuspectError, ReadOnlyDiskError
+
+UNKNOWN: Final = (ReadOnlyDiskError, LogDirSuspectError)
+"""Errors after which it is not known what a call changed (design §2 law 6)."""
 
 
 class Result(Enum):
-    """The two possible results of an item; a disk whose state is unknown raises ``ReadOnlyDiskError`` instead."""
+    """The two possible results of an item; a disk whose state is unknown raises one of ``UNKNOWN`` instead."""
 
     DONE = "done"
     UNDONE = "undone"
@@ -45,8 +49,8 @@ def undone(path: str, error: LogDirError, place: str | None = None) -> Outcome:
         place: Its path now, if the operation was begun: a claimed replica, for example, cannot be restored.
 
     Raises:
-        ReadOnlyDiskError: ``error`` is one: the state of items on such a disk is unknown.
+        ReadOnlyDiskError, LogDirSuspectError: ``error`` is one: the state of items on such a disk is unknown.
     """
-    if isinstance(error, ReadOnlyDiskError):
+    if isinstance(error, UNKNOWN):
         raise error
     return Outcome(path=path, result=Result.UNDONE, place=place, error=error)

@@ -39,7 +39,7 @@ from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskError, LogDirError, RefusedError
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own import replica_marker
-from logdir.formats.own.replica_marker import FILE_NAME, Intent, ReplicaMarker
+from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, ReplicaMarker
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
 from logdir.paths import DELETING
 from logdir.refusal_slug import Why
@@ -77,6 +77,13 @@ class RestoreItem:
     """Its future live path, relative to the log dir."""
     drop_last_indexes: bool
     """Whether its log was not cleanly closed: the broker would trust indexes full of zeros (kafka-behaviour §10.6)."""
+    checkpoints: Checkpoints | None = None
+    """The entries of the checkpoint files that it gets; ``None``: those of the marker."""
+
+    @property
+    def entries(self) -> Checkpoints:
+        """Return the entries of the checkpoint files that it gets."""
+        return self.marker.checkpoints if self.checkpoints is None else self.checkpoints
 
 
 def as_error(path: str, error: OSError) -> DiskError:
@@ -261,7 +268,7 @@ def _restore(open_dir: OpenLogDir, item: RestoreItem) -> None:
                 )
             # All entries: those of a later replica of that name would move the start of this log, or of its cleaning; a
             # broker removes every segment below a log start.
-            set_entries(open_dir, TopicPartition(item.marker.topic, item.marker.partition), item.marker.checkpoints)
+            set_entries(open_dir, TopicPartition(item.marker.topic, item.marker.partition), item.entries)
             if item.drop_last_indexes:
                 _drop(open_dir, directory, last_indexes(names))
             rename(open_dir, open_dir.deleting, item.name, parent, name)

@@ -221,7 +221,7 @@ def _batch(
         sick.add(log_dir)
         return
     try:
-        with sick_disks(problems, sick, root.open_dir):
+        with sick_disks(problems, sick, log_dir):
             root.require_same(broker.disk_of(log_dir))
             purged = broker.ports.port(log_dir).run_at(purge, PurgeBatch(claimed, markers, *rates))
             outcomes |= {planned[name]: outcome for name, outcome in purged.outcomes.items()}

@@ -158,11 +158,11 @@ class _Work:
             yield partial(self._do, part)
 
     def _do(self, part: Sequence[Action]) -> Mapping[_Key, ReconcileItem]:
-        open_dir = self.broker.site_of(part[0].log_dir)
+        log_dir = part[0].log_dir
         outcomes: tuple[Outcome, ...] = ()
-        if open_dir.log_dir not in self.sick:
-            with sick_disks(self.problems, self.sick, open_dir):
-                outcomes = _carry_out(self.broker.ports.port(open_dir.log_dir), part)
+        if log_dir not in self.sick:
+            with sick_disks(self.problems, self.sick, log_dir):
+                outcomes = _carry_out(self.broker.ports.port(log_dir), part)
         # The disk failed mid-batch, so its outcome is unknown; the next scan shows it.
         known = outcomes or (None,) * len(part)
         for action, outcome in zip(part, known, strict=True):

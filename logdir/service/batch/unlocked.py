@@ -45,7 +45,7 @@ def each(
         sick.update(broker.ports.suspect)
         reporter.advance(0)  # A daemon captures what is deleted meanwhile.
         if row.log_dir not in sick:
-            with sick_disks(problems, sick, broker.site_of(row.log_dir)):
+            with sick_disks(problems, sick, row.log_dir):
                 found = after(row, call(broker.ports.port(row.log_dir)))
         return {number: found}
 

@@ -50,13 +50,23 @@ class HeldLocks:
             LogDirReplacedError: a lock file was replaced.
             RefusedError: the locks were released because a log dir did not answer.
         """
-        if self.is_released:
-            raise _unanswered(", ".join(self.log_dirs))
+        self.require_unreleased()
         begun = [port.begin_opened(require_kafka_lock) for port in self._ports if port.log_dir in self.log_dirs]
         gather(begun)
         for pending in begun:
             with suppress(LogDirSuspectError):
                 pending.result()
+        # The wait for one that did not answer may have outlasted the hold of the others.
+        self.require_unreleased()
+
+    def require_unreleased(self) -> None:
+        """Return if the locks were not released because a log dir did not answer; asks no log dir.
+
+        Raises:
+            RefusedError: they were.
+        """
+        if self.is_released:
+            raise _unanswered(", ".join(self.log_dirs))
 
     def release(self) -> None:
         """Release every lock whose log dir answers; a second call does nothing."""

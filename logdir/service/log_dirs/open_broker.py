@@ -26,6 +26,7 @@ from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
 from logdir.disk.record import heartbeat
 from logdir.disk.recover_broker import recover_broker
+from logdir.disk.recover_log_dir import Recovered
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
@@ -116,8 +117,11 @@ class OpenBroker:
         """Return the open log dir that has a path.
 
         Raises:
-            KeyError: the log dir did not answer.
+            LogDirSuspectError: the log dir does not answer.
+            KeyError: the broker has no such log dir, or it has no work root.
         """
+        if log_dir in self.ports.suspect:
+            raise LogDirSuspectError.of(self.ports.why_suspect(self.ports.port(log_dir)))
         return {open_dir.log_dir: open_dir for open_dir in self.open_dirs}[log_dir]
 
     def path_of(self, log_dir: str, path: str) -> str:
@@ -301,19 +305,26 @@ class OpenBroker:
         Raises:
             LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
         """
-        with self.batch():
+        with self.batch() as held:
+
+            def run_at(call: Callable[[OpenLogDir], Recovered], open_dir: OpenLogDir, /) -> Recovered:
+                held.require_unreleased()
+                return self.run_at(call, open_dir)
+
             for root in self.roots:
                 if root.open_dir.log_dir not in self.quarantined:
                     log_dir = root.open_dir.log_dir
+                    held.require_unreleased()  # Another log dir may have kept us waiting.
                     with self._map_os_errors(log_dir):
                         fs_type = self.ports.port(log_dir).run(fs_type_at, log_dir)
                         require_supported_fs(log_dir, fs_type, unsupported_fs=root.unsupported_fs)
                         root.prove()
             # A missing or quarantined log dir may hold the replica that forbids finishing an adoption.
             is_whole = not (self.missing or self.rootless or self.quarantined or self.without or self.ports.suspect)
+            held.require_unreleased()
             self.notes.extend(
                 recover_broker(
-                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=self.run_at
+                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=run_at
                 ).troubled
             )
         self.ports.require_answering()

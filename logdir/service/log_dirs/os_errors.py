@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from logdir.disk.kernel.failure import as_disk_error, disk_error
-from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import DiskFullError, LogDirOfflineError, LogDirSuspectError, Problem, ReadOnlyDiskError
 from logdir.service.log_dirs.quarantine import failed_of
 
@@ -48,19 +47,19 @@ def map_os_errors_or_quarantine(
 
 
 @contextmanager
-def sick_disks(notes: list[Problem], sick: set[str], open_dir: OpenLogDir) -> Iterator[None]:
-    """Record a failure of the log dir's disk in the body, instead of raising it.
+def sick_disks(notes: list[Problem], sick: set[str], log_dir: str) -> Iterator[None]:
+    """Record a failure of the log dir's disk in the body, instead of raising it; so is a log dir that does not answer.
 
     Args:
         notes: Gets the problem.
         sick: Gets the path of the log dir.
-        open_dir: The log dir on whose disk the body works.
+        log_dir: The path of the log dir on whose disk the body works, as configured.
     """
     try:
         yield
     except (ReadOnlyDiskError, LogDirSuspectError) as error:
-        sick.add(open_dir.log_dir)
+        sick.add(log_dir)
         notes.append(error.problem())
     except OSError as error:
-        sick.add(open_dir.log_dir)
-        notes.append(disk_error(open_dir.top, open_dir.log_dir, error).problem())
+        sick.add(log_dir)
+        notes.append(disk_error(log_dir, error).problem())

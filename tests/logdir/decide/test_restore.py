@@ -14,7 +14,7 @@ from logdir.decide.staged.restore import RestoreKind, RestoreRequest, live_path,
 from logdir.errors import Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
-from logdir.formats.own.replica_marker import Intent
+from logdir.formats.own.replica_marker import Checkpoints, Intent
 from logdir.names import DirForm, name_for, render_id_dir
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
@@ -130,6 +130,54 @@ def test_one_of_the_other_layout_has_a_way_back_that_there_is(path: str, layout:
     asked = RestoreRequest(selected=(("/d1", staged_replicas().name),), cluster=assigning(), is_even_if_unknown=True)
     (refusal,) = plan_restore(asked, disks).refusals
     assert (refusal.why, command in refusal.problem.fix) == (Why.LAYOUT_DIFFERS, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "others", "expected"),
+    [
+        (BY_ID, ["topic-name"], Why.LAYOUT_DIFFERS),
+        ("orders-3", ["topic-id"], Why.LAYOUT_DIFFERS),
+        (BY_ID, ["topic-id"], None),
+        (BY_ID, ["empty"], None),
+        ("orders-3", ["empty", "topic-name"], None),
+    ],
+    ids=str,
+)
+def test_a_log_dir_without_replicas_has_the_layout_of_the_others(
+    path: str, others: list[str], expected: Why | None
+) -> None:
+    """A stock broker does not start beside a topic-id directory, the last of a layout that was rolled back."""
+    disks = [facts(staged=(staged_replicas(replace(MARKER, path=path)),), layout="empty")]
+    disks += [facts(log_dir=f"/d{number}", layout=layout) for number, layout in enumerate(others, 2)]
+    if expected is None:
+        assert plan_restore(request(), disks).actions
+    else:
+        assert why(request(), *disks) is expected
+
+
+@pytest.mark.parametrize(
+    ("intent", "start", "end", "written"),
+    [
+        (Intent.STAGED, 500, 500, 500),
+        (Intent.STAGED, 501, 500, None),
+        (Intent.STAGED, 7, None, 7),
+        (Intent.CAPTURED, 7, None, None),
+        (Intent.CAPTURED, 7, 8, 7),
+        (Intent.STAGED, None, None, None),
+    ],
+)
+def test_a30_no_log_start_is_written_behind_the_end_of_the_log(
+    intent: Intent, start: int | None, end: int | None, written: int | None
+) -> None:
+    """A broker that finds one removes every segment of that log."""
+    path = "orders-3" if intent is Intent.STAGED else f"orders-3.{'0' * 32}-delete"
+    points = Checkpoints(recovery_point=3, log_start=start)
+    marker = replace(MARKER, intent=intent, path=path, checkpoints=points)
+    ends = {} if start is None else {("/d1", STAGED.name): end}
+    asked = request(log_ends=ends, cluster=assigning(as_of_ms=WALL_MS + 1))
+    (action,) = plan_restore(asked, [facts(staged=(staged_replicas(marker),))]).actions
+    assert action.checkpoints == Checkpoints(recovery_point=3, log_start=written)
+    assert ("no log start is written" in action.detail) is (start != written)
 
 
 @pytest.mark.parametrize(

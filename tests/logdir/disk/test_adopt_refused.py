@@ -15,7 +15,7 @@ from logdir.disk.kernel.host import Call
 from logdir.disk.recover_broker import recover_broker
 from logdir.disk.replica.adopt import AdoptItem, ready_names
 from logdir.disk.replica.outcome import Result
-from logdir.errors import ReadOnlyDiskError
+from logdir.errors import LogDirSuspectError, ReadOnlyDiskError
 from logdir.formats.kafka import partition_metadata
 from logdir.formats.kafka.partition_metadata import PartitionMetadata
 from logdir.formats.own import replica_marker
@@ -231,6 +231,32 @@ def test_a16_where_neither_can_be_live_nothing_is_withdrawn_and_the_next_start_g
     assert os.listdir(host.work(0) / "incoming") == [READY]
     host.before = lambda number, call: None
     assert len(host.recover().finished) == 1
+    assert host.state() == "adopted"
+
+
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["before the rename", "after it"])
+def test_a_disk_that_does_not_answer_while_the_files_become_live_leaves_the_rest_to_recovery(
+    fresh: Callable[[int], Host], is_renamed: bool
+) -> None:
+    """It is not known whether they are live: with the new replica put back, the partition might be live twice."""
+    host = fresh(1)
+    silent: list[str] = []
+
+    def hang(number: int, call: Call) -> None:
+        is_here = call.path.startswith(str(host.tops[0]))
+        is_publishing = call.name == "rename" and call.to.endswith("/t-0")
+        is_begun = host.live(0).exists() and is_here if is_renamed else is_publishing and is_here
+        if is_begun or (silent and is_here):
+            silent.append(call.name)
+            raise LogDirSuspectError(str(host.tops[0]), expected="an answer within 10 s", found="none")
+
+    host.before = hang
+    with pytest.raises(LogDirSuspectError):
+        host.adopt()
+    assert silent
+    assert not host.live(1).exists()
+    host.before = lambda number, call: None
+    host.recover()
     assert host.state() == "adopted"
 
 

@@ -128,11 +128,10 @@ def test_without_proc_the_descriptor_itself_is_named(tmp_path: Path) -> None:
 
 
 def test_only_a_sick_disk_is_called_read_only_and_no_error_is_shown_with_its_number(tmp_path: Path) -> None:
-    with HostDisk().open_top(str(tmp_path)) as top:
-        for number in (errno.EIO, errno.EACCES, errno.ENAMETOOLONG):
-            error = OSError(number, os.strerror(number), str(tmp_path / "f"))
-            found = disk_error(top, str(tmp_path), error)
-            assert isinstance(found, ReadOnlyDiskError) is (number == errno.EIO)
-            for said in (found, as_disk_error(str(tmp_path), error)):
-                assert os.strerror(number) in str(said)
-                assert "Errno" not in str(said)
+    for number in (errno.EIO, errno.EACCES, errno.ENAMETOOLONG):
+        error = OSError(number, os.strerror(number), str(tmp_path / "f"))
+        found = disk_error(str(tmp_path), error)
+        assert isinstance(found, ReadOnlyDiskError) is (number == errno.EIO)
+        for said in (found, as_disk_error(str(tmp_path), error)):
+            assert os.strerror(number) in str(said)
+            assert "Errno" not in str(said)

@@ -17,9 +17,11 @@ from logdir.refusal_slug import Why
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.kafka_locks import HeldLocks, hold_all
 from logdir.service.log_dirs.ports import BrokerPorts
+from logdir.worker.remote import RemotePort
 from logdir.worker.start import close_all, placed, start
 from tests.builders import log_dir
 from tests.logdir.disk.test_locks import held_by_child
+from tests.logdir.worker.test_port import stopped
 from tests.whole_refusal import require_whole
 
 Hold = Callable[..., AbstractContextManager[HeldLocks]]
@@ -170,3 +172,24 @@ def test_locks_do_not_leak_descriptors(dirs: list[str], held: Hold) -> None:
             with pytest.raises(LockHeldError):
                 stack.enter_context(held(dirs))
     assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+def test_a22_a_log_dir_that_hangs_while_locks_are_asked_for_lets_no_change_begin(dirs: list[str]) -> None:
+    """Those of the others are released after two seconds: a broker may run by the time it is given up."""
+    with placed(is_here=False):
+        ports = start(dirs, 3_000)
+    try:
+        broker = BrokerPorts(named=BrokerConfig(tuple(dirs), None), ports=ports, patience_ms=3_000)
+        with hold_all(broker, without=(), now_boottime_ms=0) as batch:
+            batch.require_held()
+            silent = ports[1]
+            assert isinstance(silent, RemotePort)
+            stopped(silent)
+            with pytest.raises(RefusedError) as caught:
+                batch.require_held()
+            assert caught.value.slug == Why.LOG_DIR_SUSPECT.value
+            assert [_is_free(path) for path in (dirs[0], dirs[2])] == [True, True]
+            with pytest.raises(RefusedError):
+                batch.require_unreleased()
+    finally:
+        close_all(ports)

@@ -112,7 +112,7 @@ def adopt(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence[OpenLogDir]
 
     Raises:
         ReadOnlyDiskError: a sync failed, a disk is sick, or undoing failed; ``recover_adoptions`` finishes it.
-        LogDirSuspectError: a disk does not answer; likewise.
+        LogDirSuspectError: a disk does not answer.
     """
     place = f"{DELETING}/{item.name}"
     try:
@@ -206,9 +206,8 @@ def _require_possible(open_dir: OpenLogDir, item: AdoptItem, open_dirs: Sequence
                 found=found_id,
                 fix="run logdirctl staged adopt again",
             )
-    # A malformed checkpoint file must be found before anything is renamed.
     for other in {one.log_dir: one for one in (open_dir, item.present)}.values():
-        read_entries(other, item.key)
+        read_entries(other, item.key)  # A malformed checkpoint file must be found before anything is renamed.
 
 
 def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
@@ -225,9 +224,8 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
     try:
         publish(open_dir, ready, item.key, item.entries, item.present)
     except (LogDirError, OSError) as error:
-        # If it may be live, recovery finishes the adoption: put back, the new replica might be live beside it.
         if isinstance(error, UNKNOWN) or (isinstance(error, OSError) and is_sick(error)):
-            raise
+            raise  # It may be live: the new replica, put back, would be live beside it. Recovery finishes it.
         _put_back(item, staged.place, marker, error)
         withdraw(open_dir, ready)
         raise

@@ -26,7 +26,6 @@ from logdir.disk.kernel.calls import Disk
 from logdir.disk.kernel.file_system import fs_type_at, require_supported_fs
 from logdir.disk.record import heartbeat
 from logdir.disk.recover_broker import recover_broker
-from logdir.disk.recover_log_dir import Recovered
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
@@ -307,7 +306,7 @@ class OpenBroker:
         """
         with self.batch() as held:
 
-            def run_at(call: Callable[[OpenLogDir], Recovered], open_dir: OpenLogDir, /) -> Recovered:
+            def run_at(call: Callable[[OpenLogDir], R], open_dir: OpenLogDir, /) -> R:
                 held.require_unreleased()
                 return self.run_at(call, open_dir)
 

@@ -19,7 +19,6 @@ import logging
 import os
 import select
 import socket
-import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
-from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming
+from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming, is_owner_or_root
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
@@ -55,7 +54,6 @@ _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _POLL_S: Final = 3600.0
 _MODE: Final = 0o660
-_PEER = struct.Struct("3i")
 
 
 def path_of(name: str) -> str:
@@ -70,8 +68,12 @@ def path_of(name: str) -> str:
 class Control:
     """The control socket of one daemon."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, *, deadline_ms: int = DEADLINE_MS) -> None:
         """Make the socket; it must not be in use.
+
+        Args:
+            supervisor: Of the daemon.
+            deadline_ms: How long a client may take to send its request, and to take its answer.
 
         Raises:
             LogDirError: the socket is in use by another process, or cannot be made.
@@ -80,7 +82,7 @@ class Control:
         _remove_stale(self._path)
         before = os.umask(0o117)
         try:
-            self._server = Connections(self._path, supervisor, _Handler, busy=_BUSY)
+            self._server = Connections(self._path, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
         except OSError as error:
             raise _unusable(self._path, error.strerror or str(error)) from error
         finally:
@@ -135,12 +137,13 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     server: Connections
     raw_requestline: bytes
+    wfile: io.BytesIO
+    """The answer, until it is sent as a whole."""
 
     def setup(self) -> None:
         self.connection = self.request
-        self.connection.settimeout(DEADLINE_MS / 1000)
-        self.rfile = io.BufferedReader(Incoming(self.connection, DEADLINE_MS), _MOST_LINE)
-        self.wfile = self.connection.makefile("wb")
+        self.rfile = io.BufferedReader(Incoming(self.connection, self.server.deadline_ms), _MOST_LINE)
+        self.wfile = io.BytesIO()
 
     def address_string(self) -> str:
         return "unix"
@@ -169,7 +172,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "no-such-path", self.path, STATUS, "another path")
             return
         self.server.has_read(self.connection)
-        self._send(200, _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status())))
+        answer = _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status()))
+        self.server.is_sending(self.connection)  # Who does not take it holds up no other client: it can ask again.
+        self._send(200, answer)
 
     def do_POST(self) -> None:
         """Run a use case."""
@@ -179,17 +184,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(409, _envelope(closed, Exit.REFUSED, (problem,), {}))
         elif name is None:
             self._refuse(404, "no-such-path", self.path, f"{USE_CASES}NAME of a use case", "another path")
-        elif not self._may_change():
+        elif not is_owner_or_root(self.connection):
             fix = "run the command as root, or as the owner of the log dirs"
             self._refuse(403, "no-permission", self.path, "root, or the owner of the log dirs", "another user", fix)
         elif (body := self._body()) is not None:
             self.server.has_read(self.connection)
             with self.server.answering():
                 self._run(name, body)
-
-    def _may_change(self) -> bool:
-        _, uid, _ = _PEER.unpack(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        return uid in (0, os.geteuid())
 
     def _body(self) -> bytes | None:
         text = self.headers.get("Content-Length", "")
@@ -263,14 +264,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, answer: dict[str, object]) -> None:
         data = f"{compact(answer)}\n".encode()
         self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
-        self.connection.settimeout(DEADLINE_MS / 1000)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(data)
-        self.wfile.flush()
+        self.connection.settimeout(self.server.deadline_ms / 1000)
+        self.connection.sendall(self.wfile.getvalue())  # One deadline for all of it, however slowly it is taken.
 
 
 def _raw(status: int, reason: str, problem: Problem) -> bytes:

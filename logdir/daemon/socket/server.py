@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING, Any, Final
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
 from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming, is_owner_or_root
+from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
+from logdir.paths import SOCKET_LOCK
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.service.report.json_form import from_json, to_json
@@ -79,15 +81,13 @@ class Control:
             LogDirError: the socket is in use by another process, or cannot be made.
         """
         self._path = supervisor.config.socket
-        _remove_stale(self._path)
-        before = os.umask(0o117)
+        self._lock = _locked(self._path)
         try:
-            self._server = Connections(self._path, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
-        except OSError as error:
-            raise _unusable(self._path, error.strerror or str(error)) from error
-        finally:
-            os.umask(before)
-        Path(self._path).chmod(_MODE)
+            _remove_stale(self._path)
+            self._server = _made(self._path, supervisor, deadline_ms)
+        except BaseException:
+            self._lock.release()
+            raise
         # It waits for clients alone, not twice a second for its end: ``stop`` wakes it up.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="control", daemon=True)
 
@@ -103,13 +103,38 @@ class Control:
         self._server.server_close()
         with suppress(OSError):
             Path(self._path).unlink()
+        self._lock.release()
         self._server.drain()
+
+
+def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
+    """Make a socket that does not exist. Raises ``LogDirError``: it cannot be made."""
+    before = os.umask(0o117)
+    try:
+        made = Connections(path, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    finally:
+        os.umask(before)
+    Path(path).chmod(_MODE)
+    return made
 
 
 def _unusable(path: str, found: str) -> LogDirError:
     return LogDirError(
         path, expected="a socket of this daemon alone", found=found, fix="stop the other daemon", slug="socket-in-use"
     )
+
+
+def _locked(path: str) -> SocketLock:
+    """Take the lock beside a socket. Raises ``LogDirError``: another daemon has it, or it cannot be taken."""
+    try:
+        lock = SocketLock.take(path)
+    except OSError as error:
+        raise _unusable(path + SOCKET_LOCK, error.strerror or str(error)) from error
+    if lock is None:
+        raise _unusable(path, f"a daemon that holds {path}{SOCKET_LOCK}")
+    return lock
 
 
 def _remove_stale(path: str) -> None:

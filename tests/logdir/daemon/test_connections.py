@@ -101,3 +101,28 @@ def _all_of(connection: socket.socket) -> bytes:
     while part := connection.recv(1 << 20):
         found += part
     return found
+
+
+def test_a19_of_two_daemons_that_start_in_the_same_instant_one_has_the_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one starts after the first has found a stale socket, and before it removes that."""
+    path = str(tmp_path / "s.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stale:
+        stale.bind(path)
+    remove, refused = Path.unlink, []
+
+    def remove_after_another_start(file: Path, missing_ok: bool = False) -> None:
+        monkeypatch.setattr(Path, "unlink", remove)
+        with pytest.raises(LogDirError) as found:
+            Control(cast(Supervisor, Asked(path)))
+        refused.append(found.value.slug)
+        remove(file, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", remove_after_another_start)
+    with answering(tmp_path):
+        assert refused == ["socket-in-use"]
+        assert client.is_answering(path)
+    assert not Path(path).exists()
+    with answering(tmp_path):  # The lock went with the socket.
+        assert client.is_answering(path)

@@ -95,6 +95,10 @@ class Control:
         """Begin to answer."""
         self._thread.start()
 
+    def is_alive(self) -> bool:
+        """Whether its thread works."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Take the socket away; the answers of requests that were begun are sent, if their clients take them soon."""
         with suppress(OSError):

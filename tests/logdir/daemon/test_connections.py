@@ -41,7 +41,9 @@ class Asked:
 def answering(path: Path, deadline_ms: int = DEADLINE_MS) -> Iterator[Asked]:
     asked = Asked(str(path / "s.sock"))
     control = Control(cast(Supervisor, asked), deadline_ms=deadline_ms)
+    assert not control.is_alive()
     control.start()
+    assert control.is_alive()
     try:
         yield asked
     finally:

@@ -106,6 +106,8 @@ INBOX: Final = "inbox"
 """The directory of request documents."""
 INBOX_RUNNING: Final = ".running"
 """In the inbox: the document that is followed now."""
+SOCKET_LOCK: Final = ".lock"
+"""Suffix to the path of the control socket: the file that its daemon keeps locked."""
 
 # Ours, in a directory of ours, and of any file that is written.
 MARKER_FILE: Final = "replica.json"

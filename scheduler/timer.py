@@ -63,6 +63,11 @@ class Timer:
             with suppress(JobLookupError):  # It has run, or was never set.
                 self._scheduler.remove_job(job.value)
 
+    def is_alive(self) -> bool:
+        """Whether its thread works."""
+        thread = self._scheduler._thread
+        return thread is not None and bool(thread.is_alive())
+
     def stop(self) -> None:
         """Stop the thread; a second call does nothing."""
         if self._scheduler.running:

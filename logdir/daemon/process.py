@@ -98,7 +98,7 @@ class DaemonProcess:
             self._wait_for_start()
             self._watch()
             self.notifier.send("READY=1", f"STATUS={self.supervisor.state.name}")
-            self._loop()
+            self._loop(control)
         finally:
             self.notifier.send("STOPPING=1")
             with suppress(LogDirError):
@@ -118,18 +118,29 @@ class DaemonProcess:
         if self.supervisor.started.done():
             self.supervisor.started.result()
 
-    def _loop(self) -> None:
+    def _loop(self, control: Control) -> None:
         tick_s = _TICK_S if self.notifier.watchdog_ms is None else min(_TICK_S, self.notifier.watchdog_ms / 1000)
         while not self.is_stop_asked:
             self.wake.wait(tick_s)
             self.wake.clear()
-            if not self.supervisor.is_alive():
-                raise LogDirError("logdird", expected="a daemon that works", found="a fault", slug="internal-error")
+            self._require_threads(control)
             if self.notifier.watchdog_ms is not None:
                 self.notifier.send("WATCHDOG=1")
             if self.is_reload_asked:
                 self.is_reload_asked = False
                 self._reload()
+
+    def _require_threads(self, control: Control) -> None:
+        """Return if the threads work without which the daemon does not what it seems to do.
+
+        Raises:
+            LogDirError: one has ended: the daemon ends, and is started again.
+        """
+        for name, part in (("changes", self.supervisor), ("control", control), ("timer", self.timer)):
+            if not part.is_alive():
+                found = f"that the thread {name} has ended"
+                fix = "read the log; systemd starts logdird again"
+                raise LogDirError("logdird", expected="threads that work", found=found, fix=fix, slug="internal-error")
 
     def _reload(self) -> None:
         self.notifier.send("RELOADING=1")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from logdir import clock
+from logdir.daemon.faults import fault_of
 from logdir.errors import LogDirError, Problem
 from logdir.service.cluster.source import QuorumWord, SourceRequest
 
@@ -77,7 +78,12 @@ class Quorum:
             return True
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, args=(path, cluster_id), name="quorum", daemon=True)
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError as error:  # No more threads can be started.
+                LOG.exception("quorum.fault path=%s", path)
+                self._answer = Answer(path, clock.boottime_ms(), problem=fault_of(path, error))
+                return True
         return False
 
     def source(self, path: str | None) -> SourceRequest:
@@ -98,12 +104,14 @@ class Quorum:
         return found if is_fresh else None
 
     def _run(self, path: str, cluster_id: str | None) -> None:
-        problem = None
-        word = None
+        # Whatever happens there is an answer in the end: else every purge would wait for it until a restart.
         try:
             word = self._ask(path, cluster_id)
+            self._answer = Answer(path, clock.boottime_ms(), word)
         except LogDirError as error:
-            problem = error.problem()
-            LOG.warning("quorum.not-asked %s", problem.line())
-        self._answer = Answer(path, clock.boottime_ms(), word, problem)
+            LOG.warning("quorum.not-asked %s", error.problem().line())
+            self._answer = Answer(path, clock.boottime_ms(), problem=error.problem())
+        except Exception as error:  # Without a free descriptor, or without memory, for example.
+            LOG.exception("quorum.fault path=%s", path)
+            self._answer = Answer(path, clock.boottime_ms(), problem=fault_of(path, error))
         self._answered()

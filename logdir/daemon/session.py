@@ -248,7 +248,7 @@ class Session:
         for log_dir in self.failed:
             if log_dir not in self._silent:
                 try:
-                    self._failed_at[log_dir] = run_apart(log_dir, _GLANCE_MS, identity_at, log_dir)
+                    self._failed_at[log_dir] = run_apart(log_dir, _GLANCE_MS, self.kept.unreaped, identity_at, log_dir)
                 except LogDirSuspectError:
                     self._silent.add(log_dir)  # Each further process might stay with it.
         return any(before.get(log_dir, now) != now for log_dir, now in self._failed_at.items())

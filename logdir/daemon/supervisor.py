@@ -63,6 +63,9 @@ class Timer(Protocol):
     def set_next_due(self, wall_ms: int | None) -> None:
         """Call back once at an instant, which may have passed; ``None``: not any more."""
 
+    def is_alive(self) -> bool:
+        """Whether it works."""
+
     def stop(self) -> None:
         """Stop it."""
 

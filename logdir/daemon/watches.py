@@ -24,6 +24,7 @@ _AGAIN_MS: Final = 30 * 1000
 _LEAVE_MS: Final = 2 * 1000
 """Longest wait for the end of watches that are left."""
 _LEAVE_STEP_S: Final = 0.02
+_AFTER_FAULT_S: Final = 1.0
 
 
 class Watches:
@@ -78,21 +79,29 @@ class Watches:
         # The kernel ends a watch process with the thread that started it.
         try:
             while not self._is_stopping.is_set():
-                self._end_left()
-                self._start_missing()
-                poll = select.poll()
-                by_number = {watch.connection.fileno(): watch for watch in self._watches.values()}
-                for number in (self._wake, *by_number):
-                    poll.register(number, select.POLLIN)
-                for number, _ in poll.poll(self._patience_ms()):
-                    if number in by_number:
-                        self._read(by_number[number])
-                    else:
-                        os.eventfd_read(self._wake)
+                try:
+                    self._serve()
+                except Exception:  # If the thread ended, only the sweep would find deletions until a restart.
+                    LOG.exception("watches.fault")
+                    self._is_stopping.wait(_AFTER_FAULT_S)
         finally:
             for watch in self._watches.values():
                 watch.close()
             self._watches = {}
+
+    def _serve(self) -> None:
+        """Wait for hints and for what is to be done about the watches, and do it."""
+        self._end_left()
+        self._start_missing()
+        poll = select.poll()
+        by_number = {watch.connection.fileno(): watch for watch in self._watches.values()}
+        for number in (self._wake, *by_number):
+            poll.register(number, select.POLLIN)
+        for number, _ in poll.poll(self._patience_ms()):
+            if number in by_number:
+                self._read(by_number[number])
+            else:
+                os.eventfd_read(self._wake)
 
     def _patience_ms(self) -> int | None:
         """Return how long nothing is to be started; ``None``: every log dir has its watch."""

@@ -169,7 +169,7 @@ def require_place(ports: BrokerPorts, output: str) -> None:
         RefusedError: it lies in one.
         LogDirSuspectError: the disk of the directory does not answer.
     """
-    run_apart(output, ports.patience_ms, require_outside_of, output, kept_free_places(ports))
+    run_apart(output, ports.patience_ms, ports.unreaped, require_outside_of, output, kept_free_places(ports))
 
 
 def _scanned(ports: BrokerPorts, scans: Sequence[Scan], files: InventoryFiles, reporter: Reporter) -> Sequence[Summary]:

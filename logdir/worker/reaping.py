@@ -10,6 +10,9 @@ import select
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from logdir.errors import LogDirSuspectError
+from logdir.paths import METADATA_DIR
+
 
 def has_ended(pid: int, wait_ms: int) -> bool:
     """Wait at most ``wait_ms`` for the end of a child process, and reap it; return whether it ended."""
@@ -46,7 +49,8 @@ class Reaped(Protocol):
 
 
 class Unreaped:
-    """Workers of closed ports that have not ended: each has its log dir open, and its last call may end yet.
+    """Workers of closed ports that have not ended: each has its log dir open, and its last call may end yet. Also the
+    processes of calls beside the log dirs, by the path that they read.
 
     Used by one thread.
     """
@@ -59,7 +63,26 @@ class Unreaped:
         """Remember each of these ports whose worker has not ended; a port may be given again."""
         self._ports += [port for port in ports if port not in self._ports and not port.is_reaped()]
 
+    def require_ended(self, path: str) -> None:
+        """Return if no process is kept that was started for a path; a metadata log and its directory are one path.
+
+        Raises:
+            LogDirSuspectError: one has not ended.
+        """
+        for one, pid in self.pids().items():
+            if _without_log(one) == _without_log(path):
+                raise LogDirSuspectError(
+                    path,
+                    expected="the end of the process that read it before, which was killed",
+                    found=f"pid {pid}, which hangs in the kernel",
+                    fix="SUSPECT: check the kernel log; it is read again once that process has ended",
+                )
+
     def pids(self) -> Mapping[str, int]:
-        """Return the process id of a worker that has not ended, by log dir; forget the workers that have."""
+        """Return the process id of a worker that has not ended, by log dir or path; forget the workers that have."""
         self._ports = [port for port in self._ports if not port.is_reaped()]
         return {port.log_dir: port.pid for port in self._ports if port.pid is not None}
+
+
+def _without_log(path: str) -> str:
+    return path.removesuffix(f"/{METADATA_DIR}")

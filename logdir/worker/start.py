@@ -22,6 +22,7 @@ from logdir.worker.child import answer_one, serve, settle
 from logdir.worker.directory import read
 from logdir.worker.look import look_deep
 from logdir.worker.port import LocalPort, Port
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
 from logdir.worker.state import open_root
 from logdir.worker.waiting import Waiting
@@ -76,39 +77,53 @@ def start(log_dirs: Iterable[str], patience_ms: int) -> tuple[Port, ...]:
     return tuple(ports)
 
 
-def run_apart(path: str, patience_ms: int, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+def run_apart(
+    path: str, patience_ms: int, unreaped: Unreaped, call: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
     """Make a read-only call in a process of its own, and return its result.
 
     Args:
         path: The path that the call reads, for the error.
         patience_ms: How long the process may give no sign of life.
+        unreaped: Keeps the process if it does not end. While it keeps one for the path, no other is started: each
+            might hang as well.
         call: A call in ``CALLS``.
         args: Its arguments.
         kwargs: Its arguments.
 
     Raises:
-        LogDirSuspectError: the process gave no sign of life in time.
+        LogDirSuspectError: the process gave no sign of life in time, or the one before has not ended.
     """
     if _IS_HERE.get():
         return call(*args, **kwargs)
-    if not is_alone():
-        return run_aside(path, patience_ms, lambda: None, call, *args, **kwargs)
+    unreaped.require_ended(path)
+    is_forked = is_alone()
+    # A forked copy already has the arguments.
+    port = (
+        _forked_for(path, patience_ms, lambda: call(*args, **kwargs), Signature.of(call))
+        if is_forked
+        else _started(path, patience_ms, Waiting())
+    )
+    try:
+        return cast(R, port.expect(call).result()) if is_forked else port.run(call, *args, **kwargs)
+    finally:
+        close_all((port,))
+        unreaped.keep((port,))
+
+
+def _forked_for(path: str, patience_ms: int, call: Callable[[], object], signature: Signature) -> RemotePort:
+    """Start a copy of this process that makes one call and ends."""
     ours, theirs = socket.socketpair()
     starter = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             settle(theirs, starter)
-            # A forked copy already has the arguments.
-            answer_one(theirs, lambda: call(*args, **kwargs), Signature.of(call))
+            answer_one(theirs, call, signature)
         finally:
             os._exit(0)
     theirs.close()
-    port = RemotePort(path, pid, ours, patience_ms, Waiting())
-    try:
-        return cast(R, port.expect(call).result())
-    finally:
-        close_all((port,))
+    return RemotePort(path, pid, ours, patience_ms, Waiting())
 
 
 def run_aside(

@@ -46,3 +46,14 @@ def test_an_instant_that_has_passed_wakes_up_at_once_and_once() -> None:
     finally:
         timer.stop()
         timer.stop()
+
+
+def test_it_is_known_whether_the_thread_of_the_timer_works() -> None:
+    timer = Timer(*(lambda: None for _ in range(3)))
+    assert not timer.is_alive()
+    timer.start()
+    try:
+        assert timer.is_alive()
+    finally:
+        timer.stop()
+    assert not timer.is_alive()

@@ -155,9 +155,9 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
-@pytest.mark.parametrize("name", ["heartbeat.json", "staging-limit.json", "work-root.json"])
+@pytest.mark.parametrize("name", ["controller.json", "heartbeat.json", "staging-limit.json", "work-root.json"])
 def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], tmp_path: Path, name: str) -> None:
-    kind = {"heartbeat.json": "heartbeat", "staging-limit.json": "staging_limit", "work-root.json": "work_root"}[name]
+    kind = name.removesuffix(".json").replace("-", "_")
     (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(request(*disks), changes=True):

@@ -7,7 +7,8 @@
 
 No name is followed out of the inbox: each is opened by the directory it lies in, and a link is refused.
 
-Not here: what a document holds (``cluster.request_document``), when it is followed (``documents``).
+Not here: what a document holds (``cluster.request_document``), when it is followed (``documents``), how many are kept
+once they were handled (``handled``).
 
 Spec: design §4 "A request document"; law 10.
 """
@@ -21,15 +22,13 @@ from contextlib import contextmanager
 from typing import Final
 
 from logdir.cluster import request_document
+from logdir.daemon.inbox.handled import Handled, error_name, is_in
 from logdir.errors import InvalidNameError, LogDirError, NoPermissionError, Problem, RefusedError
 from logdir.paths import INBOX, INBOX_RUNNING
 from logdir.refusal_slug import Why
 
 _DONE: Final = "done"
 _REFUSED: Final = "refused"
-_ERROR: Final = ".error"
-_LONGEST: Final = 240
-"""Bytes of a document's name that the name of its ``.error`` file keeps: with the suffix a file system takes it."""
 _EARLY_BYTES: Final = 1 << 20
 """A document up to this size is parsed when it is found, so that a broken one is refused also beside a broker."""
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -53,6 +52,7 @@ class Inbox:
         self.path = os.path.join(state_dir, INBOX)
         self._parsed: dict[str, _Seen] = {}
         """The documents that were found whole."""
+        self._done, self._refused = Handled(), Handled()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the documents, sorted; makes the directories that are missing."""
@@ -74,7 +74,7 @@ class Inbox:
             LogDirError: it is to be refused.
         """
         with self._opened() as (inbox, running, _, _):
-            place = running if _is_in(running, name) else inbox
+            place = running if is_in(running, name) else inbox
             self._require(place, name)
 
     def _require(self, place: int, name: str) -> None:
@@ -110,7 +110,7 @@ class Inbox:
             LogDirError: it is to be refused.
         """
         with self._opened() as (inbox, running, _, _):
-            if not _is_in(running, name):
+            if not is_in(running, name):
                 os.rename(name, name, src_dir_fd=inbox, dst_dir_fd=running)
             self._require(running, name)
         return os.path.join(self.path, INBOX_RUNNING, name)
@@ -118,22 +118,25 @@ class Inbox:
     def give_back(self, name: str) -> None:
         """Move a document back into the inbox; one of the same name that came meanwhile waits until it was handled."""
         with self._opened() as (inbox, running, _, _):
-            if _is_in(running, name) and not _is_in(inbox, name):
+            if is_in(running, name) and not is_in(inbox, name):
                 os.rename(name, name, src_dir_fd=running, dst_dir_fd=inbox)
 
     def finish(self, name: str) -> None:
         """Move a document that was followed to ``done``."""
         with self._opened() as (inbox, running, done, _):
-            _move(name, running if _is_in(running, name) else inbox, done, _free_name(done, name))
+            to = self._done.free_name(done, name)
+            _move(name, running if is_in(running, name) else inbox, done, to)
+            self._done.add(done, to)
 
     def refuse(self, name: str, problems: Sequence[Problem]) -> None:
         """Move a document to ``refused``, with a line for each problem beside it."""
         lines = "".join(f"{self._shown(one)}\n" for one in dict.fromkeys(problems))
         with self._opened() as (inbox, running, _, refused):
-            to = _free_name(refused, name)
+            to = self._refused.free_name(refused, name)
             # The lines come first: killed in between, the document is refused again.
-            _write(refused, os.fsdecode(os.fsencode(to)[:_LONGEST]) + _ERROR, lines.encode("utf-8", "backslashreplace"))
-            _move(name, running if _is_in(running, name) else inbox, refused, to)
+            _write(refused, error_name(to), lines.encode("utf-8", "backslashreplace"))
+            _move(name, running if is_in(running, name) else inbox, refused, to)
+            self._refused.add(refused, to)
 
     def _shown(self, problem: Problem) -> str:
         """Return the line of a problem, with the path that the document had in the inbox."""
@@ -159,23 +162,6 @@ def _open_made(name: str, place: int | None, mode: int) -> int:
     except FileNotFoundError:
         os.mkdir(name, mode, dir_fd=place)
         return os.open(name, _DIRECTORY, dir_fd=place)
-
-
-def _is_in(place: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=place, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _free_name(place: int, name: str) -> str:
-    """Return a name that is free in a directory to which only this thread moves documents."""
-    number, free = 1, name
-    while _is_in(place, free):
-        number += 1
-        free = f"{name}.{number}"
-    return free
 
 
 def _move(name: str, source: int, target: int, to: str) -> None:

@@ -11,6 +11,7 @@ Spec: design §2 law 2; issue "The daemon", Socket.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections import deque
@@ -22,6 +23,7 @@ from typing import Final
 from logdir import clock
 from logdir.paths import HISTORY, LAST_LOOK, TEMPORARY
 
+LOG: Final = logging.getLogger(__name__)
 MOST_BYTES: Final = 10 * 1024 * 1024
 """Size at which the file is rotated."""
 KEPT: Final = 5
@@ -88,8 +90,10 @@ class History:
     def _wake(self) -> None:
         """Let the thread write; the caller holds the lock."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="history", daemon=True)
+            with suppress(RuntimeError):  # No more threads can be started: the next event tries again.
+                thread.start()
+                self._thread = thread
         self._lock.notify_all()
 
     def last(self) -> tuple[Mapping[str, object], ...]:
@@ -118,7 +122,7 @@ class History:
                 line = self._waiting.popleft() if self._waiting else ""
                 dropped = self.dropped
             if look is not None:
-                with suppress(OSError):
+                with suppress(Exception):
                     self._replace_look(look)
             if not line:
                 continue
@@ -129,8 +133,14 @@ class History:
                     self._dropped_before = dropped
                 self._write(line)
             except OSError:
-                with self._lock:
-                    self.dropped += 1
+                self._drop()
+            except Exception:  # If the thread ended, nothing more would be written until a restart.
+                LOG.exception("history.fault")
+                self._drop()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self.dropped += 1
 
     def _write(self, line: str) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)

@@ -1,9 +1,9 @@
 """The connections of the control socket: a thread for each, a limited number of them, and a deadline for each request.
 
-Where all places are taken, the client that has been sending its request for the longest time loses its place: clients
-that send a byte a minute hold up no other client.
+Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
+loses its place: clients that send or read a byte a minute hold up no other client.
 
-Not here: what is answered (``server``).
+Not here: what is answered (``server``), who has a place (``places``).
 
 Spec: design §5.
 """
@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import socket
+import struct
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +23,7 @@ from socketserver import BaseRequestHandler, ThreadingMixIn, UnixStreamServer
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
+from logdir.daemon.socket.places import Places
 
 if TYPE_CHECKING:
     from logdir.daemon.supervisor import Supervisor
@@ -29,6 +33,13 @@ MOST_CLIENTS: Final = 64
 _PLACE_S: Final = 1.0
 """How long a client waits for the place of one that loses it."""
 _DRAIN_S: Final = 2.0
+_PEER = struct.Struct("3i")
+
+
+def is_owner_or_root(request: socket.socket) -> bool:
+    """Whether a client is root, or the user of this process."""
+    _, uid, _ = _PEER.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return uid in (0, os.geteuid())
 
 
 class Incoming(io.RawIOBase):
@@ -59,53 +70,75 @@ class Connections(ThreadingMixIn, UnixStreamServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, path: str, supervisor: Supervisor, handler: type[BaseRequestHandler], *, busy: bytes) -> None:
+    def __init__(
+        self, path: str, supervisor: Supervisor, handler: type[BaseRequestHandler], *, busy: bytes, deadline_ms: int
+    ) -> None:
         """Make the socket.
 
         Args:
             path: Its path.
             supervisor: Of the daemon, for the handlers.
-            handler: Answers one connection; it calls ``has_read`` when it has the whole request.
+            handler: Answers one connection; it calls ``has_read`` when it has the whole request, and ``is_sending``
+                before an answer that the client can ask for again.
             busy: What a client gets for which there is no place.
+            deadline_ms: How long a client may take to send its request, and to take its answer.
 
         Raises:
             OSError: the socket cannot be made.
         """
-        self.supervisor = supervisor
+        self.supervisor, self.deadline_ms = supervisor, deadline_ms
         self._busy = busy
-        self._places = threading.BoundedSemaphore(MOST_CLIENTS)
         self._changed = threading.Condition()
-        self._reading: dict[socket.socket, None] = {}
-        """Clients that are sending their request, the longest first."""
+        self._places: Places[socket.socket] = Places(MOST_CLIENTS)
         self._answering = 0
         super().__init__(path, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own."""
-        if not self._places.acquire(blocking=False):
-            self._drop_slowest()
-            if not self._places.acquire(timeout=_PLACE_S):
-                with suppress(OSError):
-                    request.settimeout(0.1)
-                    request.sendall(self._busy)
-                self.shutdown_request(request)
-                return
-        with self._changed:
-            self._reading[request] = None
-        super().process_request(request, client_address)
+        """Answer in a thread of its own; a client for which there is no place, or no thread, is told to come again."""
+        if not self._has_place(request):
+            self._refuse(request)
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # No more threads can be started, for example. The caller closes the connection.
+            self._leave(request)
+            self._refuse(request)
+            raise
 
-    def _drop_slowest(self) -> None:
+    def _has_place(self, request: socket.socket) -> bool:
+        """Give a client a place, if need be that of the slowest one; return whether there was one."""
+        may_change = is_owner_or_root(request)
         with self._changed:
-            slowest = next(iter(self._reading), None)
+            if self._places.take(request, may_change=may_change):
+                return True
+            slowest = self._places.drop_slowest()
             if slowest is not None:
-                del self._reading[slowest]
                 with suppress(OSError):
                     slowest.shutdown(socket.SHUT_RDWR)
+            # Meanwhile no other client is taken: one that may only ask is not waited for without need.
+            wait_s = _PLACE_S if may_change or slowest is not None else 0
+            return self._changed.wait_for(lambda: self._places.take(request, may_change=may_change), wait_s)
+
+    def _refuse(self, request: socket.socket) -> None:
+        with suppress(OSError):
+            request.settimeout(0.1)
+            request.sendall(self._busy)
+
+    def _leave(self, request: socket.socket) -> None:
+        with self._changed:
+            self._places.leave(request)
+            self._changed.notify_all()
 
     def has_read(self, request: socket.socket) -> None:
-        """Note that a client has sent its whole request: it keeps its place until it is answered."""
+        """Note that a client has sent its whole request: it keeps its place while that is worked on."""
         with self._changed:
-            self._reading.pop(request, None)
+            self._places.keep(request)
+
+    def is_sending(self, request: socket.socket) -> None:
+        """Note that a client takes its answer: if it is slow, it loses its place to the next one."""
+        with self._changed:
+            self._places.wait_for(request)
 
     @contextmanager
     def answering(self) -> Iterator[None]:
@@ -129,9 +162,11 @@ class Connections(ThreadingMixIn, UnixStreamServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.has_read(request)
-            self._places.release()
+            self._leave(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log a fault of ours; a client that has gone is none."""
-        LOG.debug("control.client-gone", exc_info=True)
+        if isinstance(sys.exc_info()[1], OSError):
+            LOG.debug("control.client-gone", exc_info=True)
+        else:
+            LOG.exception("control.fault")

@@ -19,7 +19,6 @@ import logging
 import os
 import select
 import socket
-import struct
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -29,9 +28,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
-from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming
+from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming, is_owner_or_root
+from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
+from logdir.paths import SOCKET_LOCK
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED, spec_of
 from logdir.service.report.exit_status import Exit, exit_for, problems_of
 from logdir.service.report.json_form import from_json, to_json
@@ -55,7 +56,6 @@ _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _POLL_S: Final = 3600.0
 _MODE: Final = 0o660
-_PEER = struct.Struct("3i")
 
 
 def path_of(name: str) -> str:
@@ -70,28 +70,34 @@ def path_of(name: str) -> str:
 class Control:
     """The control socket of one daemon."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
+    def __init__(self, supervisor: Supervisor, *, deadline_ms: int = DEADLINE_MS) -> None:
         """Make the socket; it must not be in use.
+
+        Args:
+            supervisor: Of the daemon.
+            deadline_ms: How long a client may take to send its request, and to take its answer.
 
         Raises:
             LogDirError: the socket is in use by another process, or cannot be made.
         """
         self._path = supervisor.config.socket
-        _remove_stale(self._path)
-        before = os.umask(0o117)
+        self._lock = _locked(self._path)
         try:
-            self._server = Connections(self._path, supervisor, _Handler, busy=_BUSY)
-        except OSError as error:
-            raise _unusable(self._path, error.strerror or str(error)) from error
-        finally:
-            os.umask(before)
-        Path(self._path).chmod(_MODE)
+            _remove_stale(self._path)
+            self._server = _made(self._path, supervisor, deadline_ms)
+        except BaseException:
+            self._lock.release()
+            raise
         # It waits for clients alone, not twice a second for its end: ``stop`` wakes it up.
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), name="control", daemon=True)
 
     def start(self) -> None:
         """Begin to answer."""
         self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether its thread works."""
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """Take the socket away; the answers of requests that were begun are sent, if their clients take them soon."""
@@ -101,13 +107,38 @@ class Control:
         self._server.server_close()
         with suppress(OSError):
             Path(self._path).unlink()
+        self._lock.release()
         self._server.drain()
+
+
+def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
+    """Make a socket that does not exist. Raises ``LogDirError``: it cannot be made."""
+    before = os.umask(0o117)
+    try:
+        made = Connections(path, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    finally:
+        os.umask(before)
+    Path(path).chmod(_MODE)
+    return made
 
 
 def _unusable(path: str, found: str) -> LogDirError:
     return LogDirError(
         path, expected="a socket of this daemon alone", found=found, fix="stop the other daemon", slug="socket-in-use"
     )
+
+
+def _locked(path: str) -> SocketLock:
+    """Take the lock beside a socket. Raises ``LogDirError``: another daemon has it, or it cannot be taken."""
+    try:
+        lock = SocketLock.take(path)
+    except OSError as error:
+        raise _unusable(path + SOCKET_LOCK, error.strerror or str(error)) from error
+    if lock is None:
+        raise _unusable(path, f"a daemon that holds {path}{SOCKET_LOCK}")
+    return lock
 
 
 def _remove_stale(path: str) -> None:
@@ -135,12 +166,13 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
     server: Connections
     raw_requestline: bytes
+    wfile: io.BytesIO
+    """The answer, until it is sent as a whole."""
 
     def setup(self) -> None:
         self.connection = self.request
-        self.connection.settimeout(DEADLINE_MS / 1000)
-        self.rfile = io.BufferedReader(Incoming(self.connection, DEADLINE_MS), _MOST_LINE)
-        self.wfile = self.connection.makefile("wb")
+        self.rfile = io.BufferedReader(Incoming(self.connection, self.server.deadline_ms), _MOST_LINE)
+        self.wfile = io.BytesIO()
 
     def address_string(self) -> str:
         return "unix"
@@ -169,7 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(404, "no-such-path", self.path, STATUS, "another path")
             return
         self.server.has_read(self.connection)
-        self._send(200, _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status())))
+        answer = _envelope("status", Exit.DONE, (), to_json(self.server.supervisor.status()))
+        self.server.is_sending(self.connection)  # Who does not take it holds up no other client: it can ask again.
+        self._send(200, answer)
 
     def do_POST(self) -> None:
         """Run a use case."""
@@ -179,17 +213,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(409, _envelope(closed, Exit.REFUSED, (problem,), {}))
         elif name is None:
             self._refuse(404, "no-such-path", self.path, f"{USE_CASES}NAME of a use case", "another path")
-        elif not self._may_change():
+        elif not is_owner_or_root(self.connection):
             fix = "run the command as root, or as the owner of the log dirs"
             self._refuse(403, "no-permission", self.path, "root, or the owner of the log dirs", "another user", fix)
         elif (body := self._body()) is not None:
             self.server.has_read(self.connection)
             with self.server.answering():
                 self._run(name, body)
-
-    def _may_change(self) -> bool:
-        _, uid, _ = _PEER.unpack(self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-        return uid in (0, os.geteuid())
 
     def _body(self) -> bytes | None:
         text = self.headers.get("Content-Length", "")
@@ -263,14 +293,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, answer: dict[str, object]) -> None:
         data = f"{compact(answer)}\n".encode()
         self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
-        self.connection.settimeout(DEADLINE_MS / 1000)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(data)
-        self.wfile.flush()
+        self.connection.settimeout(self.server.deadline_ms / 1000)
+        self.connection.sendall(self.wfile.getvalue())  # One deadline for all of it, however slowly it is taken.
 
 
 def _raw(status: int, reason: str, problem: Problem) -> bytes:

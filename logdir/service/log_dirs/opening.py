@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logdir.disk.locks import OwnerLock, no_owner_lock
-from logdir.disk.record import heartbeat
+from logdir.disk.record import controller, heartbeat
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import (
@@ -213,12 +213,15 @@ def _lockless(open_dir: OpenLogDir) -> list[Problem]:
 
 
 def _require_known_versions(open_dir: OpenLogDir) -> None:
-    """Return if no newer release wrote the heartbeat or ``staging-limit.json`` of a log dir.
+    """Return if no newer release wrote ``controller.json``, the heartbeat or ``staging-limit.json`` of a log dir.
+
+    What such a file holds no change could respect; noticed later, it would end whatever was begun by then.
 
     Raises:
         UnsupportedVersionError: a newer release wrote the file that the error names.
     """
     with map_os_errors(open_dir.work.path):
+        controller.read_records((open_dir,))
         heartbeat.read(open_dir)
         try:
             data = open_dir.work.read(staging_limit_file.FILE_NAME, staging_limit_file.MAX_BYTES)

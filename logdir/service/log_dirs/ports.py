@@ -56,6 +56,8 @@ class BrokerPorts:
     """Remarks beside the result, including SUSPECT log dirs."""
     touched: tuple[Pending[None], ...] = ()
     """Checks of disks with metadata logs outside the log dirs, made at once: two that hang take as long as one."""
+    unreaped: Unreaped = field(default_factory=Unreaped)
+    """Keeps the processes of ``apart`` that do not end."""
 
     def port(self, log_dir: str) -> Port:
         """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
@@ -247,7 +249,8 @@ class BrokerPorts:
             kwargs: Its arguments.
 
         Raises:
-            LogDirSuspectError: the disk of the log does not answer, or did not earlier and is not tried again.
+            LogDirSuspectError: the disk of the log does not answer, or did not earlier and is not tried again: at the
+                opening, or a former call whose process has not ended.
         """
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
@@ -255,7 +258,7 @@ class BrokerPorts:
         for pending in self.touched:
             pending.result()
         where = path or "the metadata log"
-        return run_apart(where, self.patience_ms, call, *args, **kwargs)
+        return run_apart(where, self.patience_ms, self.unreaped, call, *args, **kwargs)
 
     def aside(
         self, path: str, between: Callable[[], None], call: Callable[P, R], *args: P.args, **kwargs: P.kwargs
@@ -275,7 +278,9 @@ class LeftOut(NamedTuple):
     problems: Mapping[str, Problem] = {}
     """Why, by log dir as configured; calls on such a log dir are refused with that problem."""
     unreaped: Unreaped | None = None
-    """Keeps each port whose worker has not ended when the ports are closed; ``None``: they are forgotten."""
+    """Keeps each port whose worker has not ended when the ports are closed, and each process of ``apart`` that has not
+    ended; ``None``: they are forgotten at the end.
+    """
 
 
 @contextmanager
@@ -294,14 +299,17 @@ def connected(
     """
     named = request.config()
     skipped = skipped_of(request, named)
-    problems, unreaped = left_out or LeftOut()
+    left_out = left_out or LeftOut()
+    problems, unreaped = left_out.problems, left_out.unreaped or Unreaped()
     started = start([log_dir for log_dir in named.log_dirs if log_dir not in problems], request.disk_timeout_ms)
     refusing = tuple(RefusingPort(log_dir, problems[log_dir]) for log_dir in named.log_dirs if log_dir in problems)
     beside: tuple[Port, ...] = ()
     try:
-        beside = start(_logs_beside(request, named), request.disk_timeout_ms)
+        logs, hanging = _logs_beside(request, named, unreaped)
+        beside = start(logs, request.disk_timeout_ms)
         ports = BrokerPorts(
-            touched=tuple(port.begin(touch, port.log_dir) for port in beside),
+            touched=tuple(port.begin(touch, port.log_dir) for port in (*beside, *hanging)),
+            unreaped=unreaped,
             named=named,
             ports=tuple(sorted((*started, *refusing), key=lambda port: named.log_dirs.index(port.log_dir))),
             patience_ms=request.disk_timeout_ms,
@@ -312,16 +320,28 @@ def connected(
         yield ports
     finally:
         close_all((*started, *beside))
-        if unreaped is not None:
-            unreaped.keep(started)
+        unreaped.keep((*started, *beside))
 
 
-def _logs_beside(request: BrokerRequest, named: BrokerConfig) -> tuple[str, ...]:
-    """Return the paths of metadata logs and other sources that lie in no log dir of the broker."""
+def _logs_beside(
+    request: BrokerRequest, named: BrokerConfig, unreaped: Unreaped
+) -> tuple[list[str], list[RefusingPort]]:
+    """Return the paths of metadata logs and other sources that lie in no log dir of the broker, and ports for those of
+    which a former process has not ended.
+    """
     source = (request.source or "").partition(":")[2]
     own = "" if named.metadata_log_dir is None else f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     found = dict.fromkeys(os.path.abspath(path) for path in (source, own) if path and "\0" not in path)
-    return tuple(path for path in found if not any(f"{path}/".startswith(f"{one}/") for one in named.log_dirs))
+    logs: list[str] = []
+    hanging: list[RefusingPort] = []
+    for path in found:
+        if not any(f"{path}/".startswith(f"{one}/") for one in named.log_dirs):
+            try:
+                unreaped.require_ended(path)
+                logs.append(path)
+            except LogDirSuspectError as error:
+                hanging.append(RefusingPort(path, error.problem()))
+    return logs, hanging
 
 
 def _require_distinct(ports: BrokerPorts, where: str) -> None:

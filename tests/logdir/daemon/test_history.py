@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
+
+import pytest
 
 from logdir.daemon.report.history import History
 
@@ -86,3 +89,43 @@ def test_what_could_not_be_written_is_told_of_once_it_can_be_again(tmp_path: Pat
         ("history-dropped", 1),
         ("state", None),
     ]
+
+
+def test_an_error_that_no_rule_foresees_does_not_end_the_thread(tmp_path: Path) -> None:
+    errors = [MemoryError()]
+
+    def now_ms() -> int:
+        if threading.current_thread().name == "history" and errors:
+            raise errors.pop()
+        return 7
+
+    place = tmp_path / "state"
+    history = History(str(place), now_ms=now_ms)
+    history.add("state", state="lost")
+    while not history.dropped:
+        pass
+    place.mkdir()
+    history.add("state", state="lost, too")  # The line before it, with the number of those lost, meets the error.
+    while errors:
+        pass
+    history.add("state", state="kept")
+    assert history.close(30)
+    assert [(one["event"], one.get("lines")) for one in lines(place / "history.jsonl")] == [
+        ("history-dropped", 2),
+        ("state", None),
+    ]
+
+
+def test_a_thread_that_cannot_be_started_is_started_with_a_later_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    history = History(str(tmp_path), now_ms=lambda: 7)
+    with monkeypatch.context() as broken:
+        broken.setattr(threading.Thread, "start", fail)
+        history.add("state", state="1")
+    history.add("state", state="2")
+    assert history.close(30)
+    assert [one["state"] for one in lines(tmp_path / "history.jsonl")] == ["1", "2"]

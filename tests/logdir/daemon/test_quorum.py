@@ -138,3 +138,30 @@ def test_no_capture_waits_for_a_broker_that_says_nothing(tmp_path: Path) -> None
             until("the second, too", lambda: len(one.staged()) == 2)
             assert ctl("status", "--config", one.config).status in (0, 1)
         silent.set()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(24, "Too many open files"), RuntimeError("no more threads")])
+def test_whatever_ends_the_question_it_is_a_problem_and_no_purge_waits_for_ever(error: Exception) -> None:
+    """An error that no rule foresees, as of TLS without a free descriptor, also ends in an answer."""
+    has_answered = threading.Event()
+
+    def ask(path: str, cluster_id: str | None) -> QuorumWord | None:
+        raise error
+
+    quorum = Quorum(has_answered.set, ask)
+    assert not quorum.is_known(PATH, CLUSTER)
+    assert has_answered.wait(30)
+    assert quorum.is_known(PATH, CLUSTER)
+    assert [(one.slug, one.path) for one in quorum.problem(PATH)] == [("internal-error", PATH)]
+    assert quorum.source(PATH) == SourceRequest()
+
+
+def test_a_thread_that_cannot_be_started_is_a_problem_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    told = Told()
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert told.quorum.is_known(PATH, CLUSTER)
+    assert [one.slug for one in told.quorum.problem(PATH)] == ["internal-error"]
+    assert told.asked == 0

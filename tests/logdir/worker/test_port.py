@@ -29,6 +29,7 @@ from logdir.worker.directory import open_top
 from logdir.worker.look import EVERY_LIVE, look_deep
 from logdir.worker.operations import PurgeBatch, purge
 from logdir.worker.port import LocalPort
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort, gather, overdue
 from logdir.worker.start import close_all, run_apart, start
 from logdir.worker.state import release_kafka_lock, take_kafka_lock
@@ -427,7 +428,9 @@ def test_locks_are_not_released_while_the_worker_gets_on(tmp_path: Path) -> None
 
 def test_a_call_in_a_process_of_its_own(beside: str, tmp_path: Path) -> None:
     top = log_dir(tmp_path / "d1")
-    assert run_apart(str(top), PATIENT_MS, look_deep, str(top), EVERY_LIVE) == look_deep(str(top), EVERY_LIVE)
+    assert run_apart(str(top), PATIENT_MS, Unreaped(), look_deep, str(top), EVERY_LIVE) == look_deep(
+        str(top), EVERY_LIVE
+    )
     assert (
         subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "stat="], capture_output=True).stdout.count(b"Z") == 0
     )

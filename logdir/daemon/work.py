@@ -86,6 +86,7 @@ class Work:
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
         self._refused: set[tuple[str, str, str]] = set()
+        """Log dir, name and slug of directories that are there and were not captured: each is noted once."""
         self.purges = Purges(session, supervisor, partial(supervisor.capture_between, self))
         self._look: Look | None = None
         """Of the sweep that has just ended."""
@@ -144,6 +145,8 @@ class Work:
             return False
         session, counters = self.session, self.supervisor.counters
         found = capture_new(session.broker, session.kept.leavers, self.policy, self._note_look, glances)
+        there = session.kept.leavers.names
+        self._refused = {one for one in self._refused if one[1] in there.get(one[0], ())}
         counters.missed += session.kept.leavers.missed
         session.kept.leavers.missed = 0
         if found.facts is None:

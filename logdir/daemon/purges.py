@@ -54,6 +54,9 @@ class Around(Protocol):
     def stopping(self) -> LogDirError | None:
         """Return that the daemon ends; ``None``: it does not."""
 
+    def reloading(self) -> LogDirError | None:
+        """Return that the configuration was read again; ``None``: the open log dirs were opened by it."""
+
 
 class Purges:
     """The purges of an open broker."""
@@ -81,9 +84,16 @@ class Purges:
         # A millisecond later than the two clocks say: each of them is rounded down.
         self._around.set_next_due(None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms() + 1)
 
-    def halted(self) -> LogDirError | None:
+    def stopped(self) -> LogDirError | None:
         """Return why no step of a purge may begin: the daemon ends, or the pause file exists; ``None``: it may."""
         return self._around.stopping() or pause_error(self._session.config.state_dir)
+
+    def halted(self) -> LogDirError | None:
+        """Return why no step of a purge that nobody requests may begin, as ``stopped``.
+
+        After the configuration was read again none does either: it may keep what the former one lets go.
+        """
+        return self.stopped() or self._around.reloading()
 
     def relieve(self, look: Look) -> bool:
         """Purge captured replicas where a disk is nearly full; return whether any went."""

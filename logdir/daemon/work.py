@@ -254,9 +254,9 @@ class Work:
         check = partial(self.supervisor.check_between, self, is_long=is_long)
         between = check if spec.is_beside_broker and is_applied else None
         if isinstance(request, PurgeRequest) and is_applied:
-            if (error := self.purges.halted()) is not None:
+            if (error := self.purges.stopped()) is not None:
                 raise error
-            request = in_steps(request, lambda: self.purges.halted() or self.supervisor.start_error())
+            request = in_steps(request, lambda: self.purges.stopped() or self.supervisor.start_error())
             between = partial(self.supervisor.capture_between, self)
         reporter, notes = RequestReporter(between), list(session.broker.notes)
         try:

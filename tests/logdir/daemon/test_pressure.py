@@ -17,10 +17,16 @@ from logdir.daemon.supervisor import Supervisor
 from logdir.daemon.work import Work
 from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.host import HostDirectory
+from logdir.service.batch.purge_recheck import PurgeOverrides
+from logdir.service.batch.use_cases import spec_of
+from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.glances import Glances
+from logdir.service.purge import PurgeRequest
+from logdir.service.report.staged import Selection
 from logdir.worker.directory import RemoteDirectory
 from tests.builders import partition
-from tests.logdir.daemon.rig import Daemon
+from tests.logdir.daemon.rig import Daemon, stage_of
+from tests.logdir.daemon.test_due import OTHER_ID
 from tests.logdir.daemon.test_sweep import working
 
 MINUTE_MS = 60_000
@@ -138,6 +144,24 @@ def test_a50_what_a_removal_has_freed_that_was_begun_before_counts_likewise(
         assert partitions(deleting) == ["1", "2"]
         work.sweep()
         assert partitions(deleting) == ["1", "2"]
+
+
+def test_a50_what_an_operator_has_purged_counts_likewise(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch)
+    with captured(tmp_path, 2) as (one, work, deleting):
+        partition(one.log_dirs[0] / "old-7", topic_id=OTHER_ID, segments={0: 100})
+        work.run(spec_of("stage"), stage_of("old"), is_applied=True)
+        disk.free_bytes = 901
+        overrides = PurgeOverrides(is_even_if_early=True, is_even_if_last=True)
+        request = PurgeRequest(
+            source=SourceRequest(), selection=Selection("old"), overrides=overrides, includes_held=True
+        )
+        work.run(spec_of("staged purge"), request, is_applied=True)
+        assert partitions(deleting) == ["0", "1"]
+        work.sweep()
+        assert partitions(deleting) == ["0", "1"]
 
 
 def test_a_removal_that_fails_is_tried_again_later_and_says_why_once(

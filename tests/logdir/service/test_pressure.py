@@ -258,8 +258,14 @@ def test_a50_after_three_that_cannot_be_removed_no_other_one_is_claimed(
     not_removed(monkeypatch, *range(5))
     with captured(tmp_path, 5) as broker:
         failed: list[Place] = []
-        for _ in range(3):
-            found = relieve(broker, {top_of(broker): FULL}, Rates(0, 0), SILENT, known(broker, failed=failed))
+        error = StateError("x", expected="a", found="b")
+        for most in (2, 5, 5):  # The first call ends after two.
+
+            def halted(most: int = most) -> StateError | None:
+                return error if len([name for name in staged_names(broker) if "purging" in name]) >= most else None
+
+            rooms = {top_of(broker): FULL}
+            found = relieve(broker, rooms, Rates(0, 0), SILENT, known(broker, failed=failed), halted=halted)
             failed += [(item.log_dir, item.new_path or "") for item in found.items]
         assert staged(broker) == ["0.purging", "1.purging", "2.purging", "3", "4"]
 

@@ -102,7 +102,7 @@ class Purges:
         return self.stopped() or self._around.reloading()
 
     def relieve(self, look: Look) -> bool:
-        """Purge captured replicas where a disk is nearly full; return whether any went."""
+        """Purge captured replicas where a disk is nearly full; return whether any went, or is claimed now."""
         session, config = self._session, self._session.config
         is_on = config.pressure is Pressure.PURGE_CAPTURED
         nearly_full = {log_dir for log_dir, room in look.rooms.items() if is_on and room.lacking}
@@ -118,9 +118,8 @@ class Purges:
             return False
         # What is removed in whole is counted as free already.
         self._list(before, [item for item in found.items if item.state is not ItemState.DONE])
-        if not any(item.state is ItemState.DONE for item in found.items):
-            return False
-        self._around.sweep()  # What was not captured for lack of space may be captured now.
+        if any(item.state is ItemState.DONE for item in found.items):
+            self._around.sweep()  # What was not captured for lack of space may be captured now.
         return True
 
     def run(self, *, is_automatic: bool) -> None:

@@ -87,6 +87,8 @@ class Undone:
             facts: Of every log dir; what lies on one that cannot be read is kept.
             nearly_full: Log dirs on whose disks replicas go before their deadline.
         """
+        if not self._why and not self.announced:
+            return
         there = {(one.log_dir, item.path) for one in facts for item in one.staged}
         unread = {one.log_dir for one in facts if one.problem is not None}
         gone = {place for place in (*self._why, *self.announced) if place not in there and place[0] not in unread}

@@ -146,6 +146,21 @@ def test_a50_what_a_removal_has_freed_that_was_begun_before_counts_likewise(
         assert partitions(deleting) == ["1", "2"]
 
 
+def test_a14_a_removal_that_takes_longer_than_a_step_goes_on_at_once(
+    tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at(monkeypatch)
+    asked: list[int | None] = []
+    with captured(tmp_path, 2, more="purge.bytes.per.second: 2000\n") as (_, work, deleting):
+        monkeypatch.setattr(work.purges._around, "set_next_due", asked.append)
+        monkeypatch.setattr("logdir.daemon.purges.STEP_MS", 1)
+        work.sweep()
+        assert partitions(deleting) == ["0.purging", "1"]
+        assert asked[-1] is not None
+        assert asked[-1] < clock.now_ms() + 1_000
+        assert work.purges.waiting == ()
+
+
 def test_a50_what_an_operator_has_purged_counts_likewise(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

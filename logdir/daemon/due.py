@@ -20,7 +20,9 @@ from logdir.formats.own.replica_marker import Intent
 from logdir.observe.facts import LogDirFacts
 
 _ASK_AGAIN_MS: Final = 10 * 60 * 1000
-"""When what is due, and was kept by the recheck, is asked about again; and why captured replicas were removed."""
+"""When what is due, and was kept by the recheck or could not be removed, is asked about again; and why captured
+replicas were removed.
+"""
 _FIRST_ASK_MS: Final = 60 * 1000
 """Time from a capture to the first such question: the broker's metadata log may lag behind."""
 
@@ -60,7 +62,8 @@ class NextDue:
         if asked_ms is not None and len(wanted) < len(look.deadlines):
             wanted.append(asked_ms + _ASK_AGAIN_MS)  # It was due when last asked about, and was kept.
         if any(one.purging and one.state is LogDirState.ONLINE for one in look.log_dirs):
-            wanted.append(now_ms)  # A removal that was interrupted goes on.
+            # A removal that was interrupted goes on; one that failed is tried again later.
+            wanted.append(now_ms if asked_ms is None else asked_ms + _ASK_AGAIN_MS)
         if not _has_captured(facts):
             self._reasons_ms = None
         else:

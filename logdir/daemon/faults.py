@@ -22,6 +22,20 @@ def stopping_error() -> StoppingError:
     return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
 
 
+class ReloadingError(StateError):
+    """The daemon has read another configuration, and purges nothing more by the former one."""
+
+    code = "daemon-reloading"
+
+
+def reloading_error(file: str) -> ReloadingError:
+    """Return that a configuration file was read again."""
+    found = "one that was read again; the log dirs are opened by it first"
+    return ReloadingError(
+        file, expected="the configuration of the open log dirs", found=found, fix="nothing: it goes on"
+    )
+
+
 class ReopeningError(StateError):
     """The daemon opens its log dirs again before it does what was asked."""
 

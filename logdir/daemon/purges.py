@@ -16,26 +16,26 @@ from typing import Final, Protocol
 from logdir import clock
 from logdir.daemon.due import NextDue
 from logdir.daemon.look import Look
-from logdir.daemon.pause import STEP_MS, PauseFileError, pause_error
+from logdir.daemon.pause import STEP_MS, pause_error
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.history import History
 from logdir.daemon.report.reporters import LossReporter
 from logdir.daemon.report.status import Counters
 from logdir.daemon.session import Session
+from logdir.daemon.undone import GOES_ON, Undone
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.rate_limiter import FILES_PER_SECOND
 from logdir.errors import LogDirError, Problem
+from logdir.observe.facts import LogDirFacts
+from logdir.paths import DELETING
 from logdir.service import purge
-from logdir.service.batch.pressure import relieve
+from logdir.service.batch.pressure import Known, relieve
 from logdir.service.batch.purge_batches import Rates
 from logdir.service.purge import PurgeRequest
 from logdir.service.report.result import ItemResult, ItemState
-from logdir.worker.operations import PurgePausedError
 
 LOG: Final = logging.getLogger("logdir.daemon")
-_GOES_ON: Final = frozenset((PurgePausedError.code, PauseFileError.code))
-"""Slugs of replicas with which a purge goes on as soon as it may."""
 
 
 class Around(Protocol):
@@ -54,6 +54,9 @@ class Around(Protocol):
     def stopping(self) -> LogDirError | None:
         """Return that the daemon ends; ``None``: it does not."""
 
+    def reloading(self) -> LogDirError | None:
+        """Return that the configuration was read again; ``None``: the open log dirs were opened by it."""
+
 
 class Purges:
     """The purges of an open broker."""
@@ -68,8 +71,14 @@ class Purges:
         """
         self._session, self._around, self._between = session, around, between
         self._due = NextDue()
-        self.kept: tuple[Problem, ...] = ()
+        self._kept: tuple[Problem, ...] = ()
         """Why replicas whose deadline has passed are kept."""
+        self._undone = Undone()
+
+    @property
+    def waiting(self) -> tuple[Problem, ...]:
+        """Why replicas that are to be purged are still there."""
+        return tuple(dict.fromkeys((*self._kept, *self._undone.problems)))
 
     def note(self, look: Look) -> None:
         """Take a look at the log dirs, and wake up when the next replica is due."""
@@ -81,24 +90,36 @@ class Purges:
         # A millisecond later than the two clocks say: each of them is rounded down.
         self._around.set_next_due(None if due_ms is None else clock.now_ms() + due_ms - clock.boottime_ms() + 1)
 
-    def halted(self) -> LogDirError | None:
+    def stopped(self) -> LogDirError | None:
         """Return why no step of a purge may begin: the daemon ends, or the pause file exists; ``None``: it may."""
         return self._around.stopping() or pause_error(self._session.config.state_dir)
 
+    def halted(self) -> LogDirError | None:
+        """Return why no step of a purge that nobody requests may begin, as ``stopped``.
+
+        After the configuration was read again none does either: it may keep what the former one lets go.
+        """
+        return self.stopped() or self._around.reloading()
+
     def relieve(self, look: Look) -> bool:
-        """Purge captured replicas where a disk is nearly full; return whether any went."""
+        """Purge captured replicas where a disk is nearly full; return whether any went, or is claimed now."""
         session, config = self._session, self._session.config
-        is_short = any(room.lacking for room in look.rooms.values())
-        if not is_short or config.pressure is not Pressure.PURGE_CAPTURED or self.halted() is not None:
+        is_on = config.pressure is Pressure.PURGE_CAPTURED
+        nearly_full = {log_dir for log_dir, room in look.rooms.items() if is_on and room.lacking}
+        self._undone.keep_only(session.facts, nearly_full)
+        if not is_on or self.halted() is not None:
             return False
         rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, STEP_MS)
-        found = relieve(session.broker, look.rooms, rates, LossReporter(self._between), halted=self.halted)
-        self.note_purged(found.items, found.problems)
-        if not any(item.state is ItemState.DONE for item in found.items):
+        known = Known(session.facts, session.kept.free, self._undone.failed, self._undone.announced)
+        before, reporter = session.facts, LossReporter(self._between)
+        found = relieve(session.broker, look.rooms, rates, reporter, known, halted=self.halted)
+        self._note(found.items, found.problems, self._undone.note(found.items, is_early=True))
+        if not any(item.state is ItemState.DONE or item.new_path is not None for item in found.items):
             return False
-        session.note_failed_syncs()
-        session.list()
-        self._around.sweep()  # What was not captured for lack of space may be captured now.
+        # What is removed in whole is counted as free already.
+        self._list(before, [item for item in found.items if item.state is not ItemState.DONE])
+        if any(item.state is ItemState.DONE for item in found.items):
+            self._around.sweep()  # What was not captured for lack of space may be captured now.
         return True
 
     def run(self, *, is_automatic: bool) -> None:
@@ -124,27 +145,58 @@ class Purges:
             bytes_per_second=session.config.purge_bytes_per_second,
             budget_ms=STEP_MS,
             halted=self.halted,
+            announced=frozenset(self._undone.announced),
             kept_reasons=session.config.capture_reasons,
         )
         session.beat(read_instant())
         self._due.ask()  # Before the plan: what becomes due meanwhile is asked about next time.
         shown = purge.plan(session.broker, request)
-        self.kept = tuple(item.problem for item in shown.items if item.problem is not None)
-        if shown.plan is not None and shown.plan.actions:
+        self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
+        items: Sequence[ItemResult] = ()
+        if shown.plan is not None and shown.plan.actions and shown.looking is not None:
+            self.read_free_space()
+            self._undone.announced.update((one.log_dir, f"{DELETING}/{one.name}") for one in shown.plan.actions)
             items, problems = purge.apply(session.broker, shown, LossReporter(self._between))
-            self.note_purged(items, problems)
-            if any(item.problem is not None and item.problem.slug in _GOES_ON for item in items):
-                self._due.go_on()
-        session.note_failed_syncs()
-        session.list()
+            self._note(items, problems, self._undone.note(items))
+        self._list(() if shown.looking is None else shown.looking.facts, items)
         self._around.sweep()
 
-    def note_purged(self, items: Sequence[ItemResult], problems: Sequence[Problem]) -> None:
-        """Count what was purged, and write it into log and history."""
+    def read_free_space(self) -> tuple[LogDirFacts, ...]:
+        """Read the free space before a purge; return what is staged, for ``note_requested``."""
+        for open_dir in self._session.broker.changeable:
+            self._session.kept.free.read(self._session.broker, open_dir.log_dir)
+        return self._session.facts
+
+    def note_requested(self, items: Sequence[ItemResult], before: Sequence[LogDirFacts]) -> None:
+        """Note what a purge of an operator has done; the log dirs were looked at after it.
+
+        Args:
+            items: Its result.
+            before: From ``read_free_space``.
+        """
+        self._note(items, (), self._undone.note_requested(items))
+        self._note_freed(before, items)
+
+    def _list(self, before: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> None:
+        """Look at the log dirs after a purge, and note what it has freed."""
+        self._session.note_failed_syncs()
+        begun = [item for item in items if item.state is ItemState.UNDONE]
+        self._session.list([(item.log_dir, item.new_path or item.path) for item in begun])
+        self._note_freed(before, items)
+
+    def _note_freed(self, before: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> None:
+        purged = (item for item in items if item.state in (ItemState.DONE, ItemState.UNDONE))
+        places = [(item.log_dir, item.path) for item in purged]
+        self._session.kept.free.add_shrunk(before, self._session.facts, places)
+
+    def _note(self, items: Sequence[ItemResult], problems: Sequence[Problem], undone: Sequence[Problem]) -> None:
+        """Count what was purged, write it into log and history, and log what was not."""
         for item in items:
             if item.state is ItemState.DONE:
                 self._around.counters.purged += 1
                 LOG.info("replica.purged path=%s", self._session.broker.path_of(item.log_dir, item.path))
                 self._around.history.add("purged", log_dir=item.log_dir, path=item.path)
-        for problem in problems:
+        for problem in (*problems, *undone):
             LOG.error("purge.failed %s", problem.line())
+        if any(item.problem is not None and item.problem.slug in GOES_ON for item in items):
+            self._due.go_on()

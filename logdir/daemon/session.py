@@ -13,7 +13,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -39,9 +39,11 @@ from logdir.observe.facts import LogDirFacts
 from logdir.observe.mounts import identity_at
 from logdir.refusal_slug import Why
 from logdir.service.batch.auto_capture import Leavers
+from logdir.service.batch.free_space import FreeSpace
 from logdir.service.batch.seen_starts import DELETE_DELAY_MS
 from logdir.service.log_dirs import proof
 from logdir.service.log_dirs.glances import Glances
+from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
@@ -73,6 +75,8 @@ class Kept:
     """Log dirs that were let go by an operator, and how they are taken back."""
     resting: dict[str, Problem] = field(default_factory=dict)
     """Log dirs that failed again and again, which the next session leaves out."""
+    free: FreeSpace = field(default_factory=FreeSpace)
+    """The free space that is expected after purges; a log dir that is opened again does not report it sooner."""
     belongs: Belonging | None = None
     """Cluster and node of the log dirs as they were opened last; a disk of another broker is left out."""
 
@@ -266,10 +270,10 @@ class Session:
         """Release every lock and end every worker; a second call does nothing."""
         self._stack.close()
 
-    def list(self) -> None:
-        """Look at every log dir, and store what is there."""
+    def list(self, places: Collection[Place] = ()) -> None:
+        """Look at every log dir, and store what is there; read into these directories although they are not new."""
         if self.broker.last_look.seen:
-            self.facts = self.broker.look_again(NOTHING, ())
+            self.facts = self.broker.look_again(NOTHING, places)
         else:
             self.facts = self.broker.look(NOTHING)
 

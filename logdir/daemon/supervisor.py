@@ -29,7 +29,7 @@ from typing import Any, Final, Protocol
 
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
-from logdir.daemon.faults import StoppingError, problem_of, stopping_error
+from logdir.daemon.faults import ReloadingError, StoppingError, problem_of, reloading_error, stopping_error
 from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.failed_replicas import FailedDisks
@@ -95,10 +95,8 @@ class Supervisor:
         self._since_ms = clock.now_ms()
         self._lock = threading.Condition()
         self._requests = Requests()
-        self._is_sweep_due = True
-        self._is_rescan_due = False
-        self._is_purge_due = True
-        self._is_stopping = self._is_reload_due = False
+        self._is_sweep_due = self._is_purge_due = True
+        self._is_rescan_due = self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
         self._kept = Kept()
         self._log_dirs: tuple[str, ...] = ()
@@ -370,6 +368,10 @@ class Supervisor:
     def stopping(self) -> StoppingError | None:
         """Return that the daemon ends; ``None``: it does not."""
         return stopping_error() if self._is_stopping else None
+
+    def reloading(self) -> ReloadingError | None:
+        """Return that the configuration was read again; ``None``: the open log dirs were opened by it."""
+        return reloading_error(self.config.file) if self._is_reload_due else None
 
     def capture_between(self, work: Work) -> None:
         """Capture what is urgent; called between two steps."""

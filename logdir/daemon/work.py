@@ -32,6 +32,7 @@ from logdir.daemon.start_awaited import StartAwaited
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.disk.root.true_root import blocked
 from logdir.errors import LogDirError, Problem, RefusedError
+from logdir.observe.facts import LogDirFacts
 from logdir.service.batch.auto_capture import Captured, capture_new, complete_linked
 from logdir.service.batch.use_cases import Spec, run
 from logdir.service.log_dirs.glances import Glances
@@ -86,6 +87,7 @@ class Work:
         self.is_reopening = False
         """Whether a log dir that could not be opened is to be tried again."""
         self._refused: set[tuple[str, str, str]] = set()
+        """Log dir, name and slug of directories that are there and were not captured: each is noted once."""
         self.purges = Purges(session, supervisor, partial(supervisor.capture_between, self))
         self._look: Look | None = None
         """Of the sweep that has just ended."""
@@ -144,6 +146,8 @@ class Work:
             return False
         session, counters = self.session, self.supervisor.counters
         found = capture_new(session.broker, session.kept.leavers, self.policy, self._note_look, glances)
+        there = session.kept.leavers.names
+        self._refused = {one for one in self._refused if one[1] in there.get(one[0], ())}
         counters.missed += session.kept.leavers.missed
         session.kept.leavers.missed = 0
         if found.facts is None:
@@ -250,10 +254,12 @@ class Work:
         is_long = spec.name == "staged export"
         check = partial(self.supervisor.check_between, self, is_long=is_long)
         between = check if spec.is_beside_broker and is_applied else None
+        staged: tuple[LogDirFacts, ...] = ()
         if isinstance(request, PurgeRequest) and is_applied:
-            if (error := self.purges.halted()) is not None:
+            if (error := self.purges.stopped()) is not None:
                 raise error
-            request = in_steps(request, lambda: self.purges.halted() or self.supervisor.start_error())
+            staged = self.purges.read_free_space()
+            request = in_steps(request, lambda: self.purges.stopped() or self.supervisor.start_error())
             between = partial(self.supervisor.capture_between, self)
         reporter, notes = RequestReporter(between), list(session.broker.notes)
         try:
@@ -273,7 +279,7 @@ class Work:
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
             if isinstance(request, PurgeRequest):
-                self.purges.note_purged(ran.result.items, ())
+                self.purges.note_requested(ran.result.items, staged)
         return ran, tuple(reporter.lines)
 
     def release(self, request: ReleaseRequest, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
@@ -311,7 +317,7 @@ class Work:
             failed_replicas=supervisor.failed_disks.record(session.node_id),
             waiting=(
                 *waiting_of(session, log_dirs),
-                *self.purges.kept,
+                *self.purges.waiting,
                 *self._stops(),
                 *self.documents.waiting,
                 *self.own_log.problem,

@@ -29,6 +29,7 @@ from logdir.service.batch.purge_recheck import NO_OVERRIDES, PurgeOverrides, Rec
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.cluster.cluster_state import require_source
 from logdir.service.cluster.source import SourceRequest
+from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.report.json_form import HIDDEN
@@ -63,6 +64,8 @@ class PurgeRequest:
     """Whether a step that reached ``budget_ms`` is followed by the next one at once."""
     halted: Halted = field(default=never_halted, metadata=HIDDEN)
     """Asked before each step."""
+    announced: frozenset[Place] = field(default=frozenset(), metadata=HIDDEN)
+    """Replicas whose loss the reporter has received before."""
 
     def require_valid(self) -> None:
         """Return if the request is valid.
@@ -191,7 +194,7 @@ def plan(broker: OpenBroker, asked: PurgeRequest) -> PurgePlanned:
 
 
 def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[list[ItemResult], list[Problem]]:
-    """Purge the planned replicas; every loss of data is reported before the first removal.
+    """Purge the planned replicas; every loss of data is reported before the first removal, if it was not before.
 
     Args:
         broker: Opened for changes.
@@ -207,7 +210,8 @@ def apply(broker: OpenBroker, shown: PurgePlanned, reporter: Reporter) -> tuple[
     if shown.plan is None or shown.looking is None:
         return list(shown.items), list(shown.problems)
     for action in shown.plan.actions:
-        reporter.warn(f"{action.loses} ({action.why})")
+        if (action.log_dir, f"{DELETING}/{action.name}") not in shown.asked.announced:
+            reporter.warn(f"{action.loses} ({action.why})")
     bytes_per_second = shown.asked.bytes_per_second
     rates = Rates(bytes_per_second, FILES_PER_SECOND if bytes_per_second else 0, shown.asked.budget_ms)
     going = len(shown.plan.actions)

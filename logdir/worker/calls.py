@@ -34,7 +34,7 @@ CALLS: Final = frozenset(
         "logdir.worker.operations:capture",
         "logdir.worker.operations:capture_step",
         "logdir.worker.operations:export_aside",
-        "logdir.worker.operations:has_other_names",
+        "logdir.worker.operations:inodes_alone",
         "logdir.worker.operations:place_problems",
         "logdir.worker.operations:purge",
         "logdir.worker.inventory:write_inventory",

@@ -130,15 +130,20 @@ class _Budget:
             )
 
 
-def has_other_names(open_dir: OpenLogDir, name: str) -> bool:
-    """Whether a file of a staged replica is linked elsewhere, too, so that its removal frees less than its bytes.
+def inodes_alone(open_dir: OpenLogDir, name: str) -> int | None:
+    """Return how many inodes the removal of a staged replica frees.
 
     Args:
         open_dir: Its log dir.
         name: Its name under ``deleting/``.
+
+    Returns:
+        Those of its files and of its directory; ``None``: a file is linked elsewhere, too, so that its removal frees
+        less than its bytes.
     """
     with open_dir.deleting.open(name) as directory:
-        return any(directory.stat(file).links != 1 for file in directory.names())
+        files = directory.names()
+        return None if any(directory.stat(file).links != 1 for file in files) else len(files) + 1
 
 
 class CaptureStep(NamedTuple):

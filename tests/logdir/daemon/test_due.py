@@ -50,6 +50,9 @@ class Alone:
     def stopping(self) -> None:
         """Return ``None``."""
 
+    def reloading(self) -> None:
+        """Return ``None``."""
+
     def capture_between(self, work: Work) -> None:
         """Do nothing."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -239,21 +238,9 @@ def many_sets(folder: Path) -> Builder:
     return builder
 
 
-def _cases(told: Iterable[tuple[Any, int]], more: Iterable[tuple[Any, int]]) -> list[Any]:
-    """Return what make test has time for, and what only CI and make proof have."""
-    return [*told, *(pytest.param(make, number, marks=pytest.mark.slow) for make, number in more)]
-
-
-@pytest.mark.parametrize(
-    ("make", "partitions"),
-    _cases(
-        [(clean_fleet, 4)],
-        [
-            (two_clusters, 1), (two_clusters, 4), (two_clusters, 64), (many_sets, 1), (many_sets, 4), (many_sets, 64),
-            (clean_fleet, 1), (clean_fleet, 64),
-        ],
-    ),
-)  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("partitions", [1, 4, 64])
+@pytest.mark.parametrize("make", [two_clusters, many_sets, clean_fleet])
 def test_order_and_partitions_change_no_byte(spark: SparkSession, tmp_path: Path, make: Any, partitions: int) -> None:
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -277,10 +264,9 @@ def reordered(fleet: Fleet) -> Fleet:
     return Fleet(clusters=tuple(clusters))
 
 
-@pytest.mark.parametrize(
-    ("make", "groups_limit"),
-    _cases([], [(two_clusters, 1000), (two_clusters, 0), (many_sets, 0), (many_sets, 1000)]),
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("groups_limit", [1000, 0])
+@pytest.mark.parametrize("make", [two_clusters, many_sets])
 def test_the_order_of_the_fleet_file_changes_no_byte(
     spark: SparkSession, tmp_path: Path, make: Any, groups_limit: int
 ) -> None:

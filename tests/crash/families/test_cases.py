@@ -16,6 +16,8 @@ from tests.proof.plugin import Recorder
 from tests.proof.sizes import SIZE, Size
 
 FAMILIES = tuple(family for family in families() if family != REPLICA)
+_LONG = frozenset(("layout", "rescue"))
+"""Families with the most states: CI and make proof have them, make test the others."""
 _MANY = 40
 """Of a family with more cases than that, other runs than the largest take a third where recovery is cut off as well."""
 
@@ -26,7 +28,9 @@ def _taken(family: str) -> tuple[str, ...]:
     return tuple(name for name in families()[family] if name not in left)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [pytest.param(one, marks=pytest.mark.slow) if one in _LONG else one for one in FAMILIES]
+)
 def test_every_case_survives_every_crash(family: str, record_proof: Recorder) -> None:
     distinct = 0
     for result in results(_taken(family)):

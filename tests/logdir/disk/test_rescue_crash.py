@@ -79,6 +79,7 @@ def test_a17_a_partial_capture_outlives_the_broker_removing_the_rest() -> None:
     _explored(explore(host, run, _recover_capture, judge, MODELS, operation="capture, partial"), 200)
 
 
+@pytest.mark.slow
 def test_a17_a_capture_whose_calls_fail_is_whole_or_not_there() -> None:
     def run(host: ModelHost, acks: Acks) -> None:
         try:
@@ -93,7 +94,10 @@ def test_a17_a_capture_whose_calls_fail_is_whole_or_not_there() -> None:
     )
 
 
-@pytest.mark.parametrize(("present", "keep"), [(0, False), (0, True), (1, False)])
+@pytest.mark.parametrize(
+    ("present", "keep"),
+    [pytest.param(0, False, marks=pytest.mark.slow), pytest.param(0, True, marks=pytest.mark.slow), (1, False)],
+)
 def test_a16_an_adoption_cut_anywhere_is_done_or_not_begun(present: int, keep: bool) -> None:
     result = explore(
         _made_anew(present),

@@ -30,7 +30,7 @@ from logdir.service.report.exit_status import problems_of
 
 LOG: Final = logging.getLogger("logdir.daemon")
 _TICK_S: Final = 5.0
-"""How often the main thread looks whether the others work."""
+"""How often the main thread looks whether the others work, and whether the wall clock was set."""
 _END_S: Final = 1.0
 """How long a part may take to end, beside the work that it has in hand."""
 MakeTimer = Callable[[Callable[[], None], Callable[[], None], Callable[[], None]], Timer]
@@ -125,6 +125,7 @@ class DaemonProcess:
             self.wake.clear()
             if not self.supervisor.is_alive():
                 raise LogDirError("logdird", expected="a daemon that works", found="a fault", slug="internal-error")
+            self.timer.follow_wall_clock()
             if self.notifier.watchdog_ms is not None:
                 self.notifier.send("WATCHDOG=1")
             if self.is_reload_asked:

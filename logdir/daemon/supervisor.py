@@ -63,6 +63,9 @@ class Timer(Protocol):
     def set_next_due(self, wall_ms: int | None) -> None:
         """Call back once at an instant, which may have passed; ``None``: not any more."""
 
+    def follow_wall_clock(self) -> None:
+        """Set every job again if the wall clock was set."""
+
     def stop(self) -> None:
         """Stop it."""
 

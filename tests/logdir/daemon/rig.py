@@ -54,9 +54,6 @@ def until(what: str, found: Callable[[], bool], seconds: float = 30.0) -> None:
 class Process:
     """A daemon, by its configuration file; the socket and the state lie beside that."""
 
-    code = CODE
-    """What Python runs."""
-
     def __init__(self, config: Path) -> None:
         self.config = config
         self.folder = config.parent
@@ -73,7 +70,7 @@ class Process:
     def start(self, *, is_awaited: bool = True) -> None:
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", self.code, "--config", str(self.config)], cwd=HOME, stderr=log, text=True
+                [sys.executable, "-c", CODE, "--config", str(self.config)], cwd=HOME, stderr=log, text=True
             )
         if is_awaited:
             until("the daemon runs", lambda: self.state() == "RUNNING" or self.has_ended())

@@ -136,8 +136,8 @@ def test_a21_no_start_block_is_lifted_beside_a_disk_that_was_let_go_unless_a_rol
         one.make()
         one.make(number=1, disk=1)
         plan = plan_of(one)
-        for words in (["apply", plan], ["verify", plan]):
-            assert ctl("layout", *words, "--config", one.config, "--apply").status == Exit.DONE
+        for verb in ("apply", "verify"):
+            assert ctl("layout", verb, plan, "--config", one.config, "--apply").status == Exit.DONE
         assert release(one, 1, "--apply")[0] == Exit.DONE
         for words in (["finalize", "--for-broker", "ours"], ["rollback"]):
             said = ctl("layout", *words, "--config", one.config, "--apply")

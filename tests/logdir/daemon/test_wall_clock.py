@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
+from tests.logdir.daemon import rig
+from tests.logdir.daemon.rig import Daemon, daemon, until
 
 STEPPED = """
 import datetime, pathlib, sys, time
@@ -48,7 +49,7 @@ def has_looked_since(one: Daemon, at_ms: int | None) -> bool:
 def test_a24_sweeps_and_purges_go_on_when_the_wall_clock_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_ms: int
 ) -> None:
-    monkeypatch.setattr(Daemon, "code", STEPPED + CODE)
+    monkeypatch.setattr(rig, "CODE", STEPPED + rig.CODE)
     with daemon(tmp_path, more="delete.topic.delay.ms: 4s\nsweep.interval.ms: 500\n") as one:
         gone = one.delete(one.make())
         until("it is captured", lambda: one.status().captured == 1)

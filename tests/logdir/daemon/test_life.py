@@ -297,6 +297,7 @@ def test_a_broker_whose_configuration_changed_is_opened_again(tmp_path: Path) ->
 
 def test_a_password_of_the_brokers_configuration_is_nowhere_shown(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        until("its start is over", lambda: len(one.watches()) == 2)  # Which reads the file, too.
         with one.server_properties.open("a") as file:
             file.write("ssl.keystore.password=s3cret\\users\n")
         where = "another text in line 4, ssl.keystore.password"

@@ -96,8 +96,11 @@ class Timer:
 
     def stop(self) -> None:
         """Stop the thread; a second call does nothing."""
-        if self._scheduler.running:
-            self._scheduler.shutdown(wait=False)
+        with self._lock:
+            if self._scheduler.running:
+                # Else its thread may end with an error: it looks for a job that it has just run for the last time.
+                self._scheduler.remove_all_jobs()
+                self._scheduler.shutdown(wait=False)
 
     def _at(self, wall_ms: int | None) -> None:
         job = Job.NEXT_DUE

@@ -38,6 +38,15 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def wall_ahead_ms() -> int:
+    """Return how far the wall clock is ahead of ``CLOCK_BOOTTIME``, in milliseconds; opens no file.
+
+    It stays as it is while the host sleeps, and moves where the wall clock is set or corrected. A difference of two
+    calls means something, one call does not: a time namespace shifts it.
+    """
+    return (time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)) // 1_000_000
+
+
 def monotonic_ms() -> int:
     """Return milliseconds since an arbitrary instant of this boot, for durations within one process; opens no file."""
     return time.monotonic_ns() // 1_000_000

@@ -22,7 +22,8 @@ from logdir.daemon.report.history import History
 from logdir.daemon.report.log import JsonFormatter
 from logdir.daemon.report.notify import Notifier
 from logdir.daemon.socket.server import Control
-from logdir.daemon.supervisor import Supervisor, Timer
+from logdir.daemon.supervisor import Supervisor
+from logdir.daemon.timer import Timer
 from logdir.daemon.watches import Watches
 from logdir.disk.kernel.kernel_process import give_back_memory
 from logdir.errors import LogDirError
@@ -30,7 +31,7 @@ from logdir.service.report.exit_status import problems_of
 
 LOG: Final = logging.getLogger("logdir.daemon")
 _TICK_S: Final = 5.0
-"""How often the main thread looks whether the others work."""
+"""How often the main thread looks whether the others work, and whether the wall clock was set."""
 _END_S: Final = 1.0
 """How long a part may take to end, beside the work that it has in hand."""
 MakeTimer = Callable[[Callable[[], None], Callable[[], None], Callable[[], None]], Timer]
@@ -124,6 +125,7 @@ class DaemonProcess:
             self.wake.wait(tick_s)
             self.wake.clear()
             self._require_threads(control)
+            self.timer.follow_wall_clock()
             if self.notifier.watchdog_ms is not None:
                 self.notifier.send("WATCHDOG=1")
             if self.is_reload_asked:

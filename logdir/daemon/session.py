@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from logdir import clock
 from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
+from logdir.daemon.quarantines import Quarantined, Quarantines, still
 from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import (
@@ -27,6 +28,7 @@ from logdir.errors import (
     LockHeldError,
     LogDirError,
     LogDirOfflineError,
+    LogDirReplacedError,
     LogDirSuspectError,
     NoPermissionError,
     NotFormattedError,
@@ -67,8 +69,8 @@ class Kept:
     """What is kept from one session to the next."""
 
     leavers: Leavers = field(default_factory=Leavers)
-    quarantined: dict[str, Problem] = field(default_factory=dict)
-    """Log dirs that failed since the daemon started, which may not be changed, and why."""
+    quarantined: dict[str, Quarantined] = field(default_factory=dict)
+    """Log dirs whose disk has turned out sick since the daemon started, and which may not be changed."""
     unreaped: Unreaped = field(default_factory=Unreaped)
     """Workers that were killed and have not ended: their log dirs are SUSPECT and left out."""
     released: dict[str, Problem] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class Session:
     failed: dict[str, Problem]
     """Log dirs that could not be opened, and why."""
     kept: Kept
+    quarantines: Quarantines
     facts: tuple[LogDirFacts, ...] = ()
     """Of the last look at every log dir."""
     warnings: tuple[Problem, ...] = ()
@@ -149,6 +152,8 @@ class Session:
                         known=kept.belongs,
                     )
                 )
+                # Before anything is changed, be it for a proof.
+                broker.quarantined.update(still(kept.quarantined, broker))
                 for root in broker.roots:
                     proof.require_owner(root)
                 _prove(broker, failed, is_first=is_first)
@@ -170,7 +175,6 @@ class Session:
             for port in broker.ports.ports:
                 if isinstance(port, RemotePort):
                     port.patience_ms = config.disk_timeout_ms
-            broker.quarantined.update(kept.quarantined)
             named = {(note.slug, note.path) for note in broker.notes}
             broker.notes.extend(one for one in failed.values() if (one.slug, one.path) not in named)
             short = short_delete_delay(config.server_properties)
@@ -183,6 +187,7 @@ class Session:
                 broker=broker,
                 failed=failed,
                 kept=kept,
+                quarantines=Quarantines(broker, kept.quarantined),
                 warnings=() if short is None else (short,),
                 is_resting=is_resting,
                 _stack=stack,
@@ -198,17 +203,13 @@ class Session:
         """Cluster id of the log dirs; ``None``: it is not known."""
         return next((root.belongs.cluster_id for root in self.broker.roots), None)
 
-    def quarantine(self, log_dir: str, problem: Problem) -> None:
-        """Change nothing more on a log dir until the daemon is started again."""
-        # In place of ``stale-disk``, with which captures go on.
-        self.broker.quarantined[log_dir] = self.kept.quarantined.setdefault(log_dir, problem)
-
     def note_failed_syncs(self) -> None:
         """Quarantine the disks on which a sync failed, and record that for later processes at once."""
         broker = self.broker
-        sick = keep_in_mind(broker.ports.failed_syncs(), broker.open_dirs, broker.quarantined)
+        open_dirs = {open_dir.log_dir: open_dir for open_dir in broker.open_dirs}
+        sick = keep_in_mind(broker.ports.failed_syncs(), tuple(open_dirs.values()), broker.quarantined)
         for log_dir, problem in sick.items():
-            self.quarantine(log_dir, problem)
+            self.quarantines.begin_for_good(open_dirs[log_dir], problem)
 
     def let_go(self, log_dir: str, problem: Problem) -> None:
         """End the worker of a log dir, and leave it out from now on; ``problem``: why, and how it is taken back."""
@@ -220,23 +221,34 @@ class Session:
             self.list()
 
     def beat(self, now: Instant) -> None:
-        """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined."""
-        for open_dir in self.broker.changeable:
+        """Advance the heartbeat of every log dir; one whose heartbeat cannot be written is quarantined.
+
+        Raises:
+            LogDirReplacedError: the owner lock or the path of a log dir that was quarantined until now is another one.
+        """
+        is_any_back = False
+        for open_dir in self.quarantines.to_beat():
             try:
                 with map_os_errors(open_dir.log_dir):
+                    self.quarantines.require_ours(open_dir)
                     written = self.beats[open_dir.log_dir] = self.broker.beat_of(open_dir, now)
             except LogDirSuspectError as error:
                 self.broker.ports.note(error)
                 continue
+            except LogDirReplacedError:
+                raise
             except LogDirError as error:
-                self.quarantine(open_dir.log_dir, error.problem())
+                self.quarantines.begin(open_dir, error)
                 continue
+            is_any_back |= self.quarantines.end(open_dir)
             lost = heartbeat_lost(open_dir)
             if written is None and lost not in self.broker.notes:
                 self.broker.notes.append(lost)
             elif written is not None and lost in self.broker.notes:
                 self.broker.notes.remove(lost)
         self.note_failed_syncs()
+        if is_any_back:
+            self.list()
 
     def beat_when_due(self) -> None:
         """Advance the heartbeats, and look after log dirs that failed, a minute after the last time."""

@@ -25,7 +25,7 @@ import os
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
@@ -39,6 +39,7 @@ from logdir.daemon.requests import Answer, Request, Requests
 from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
+from logdir.daemon.timer import Timer
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.log_dirs.quarantine import is_within
@@ -49,25 +50,6 @@ RETRY_MS: Final = 5 * 1000
 _FIRST_WAIT_MS: Final = 1000
 _LONGEST_WAIT_MS: Final = 60 * 1000
 """Time between two times that the broker is opened again: it doubles while a log dir keeps failing."""
-
-
-class Timer(Protocol):
-    """Calls back when a job's time has come (``scheduler.timer.Timer``)."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    def set_sweep(self, configured_ms: int, delete_delay_ms: int | None) -> None:
-        """Sweep so often, or more often where a broker removes a ``-delete`` directory after a short delay."""
-
-    def set_next_due(self, wall_ms: int | None) -> None:
-        """Call back once at an instant, which may have passed; ``None``: not any more."""
-
-    def is_alive(self) -> bool:
-        """Whether it works."""
-
-    def stop(self) -> None:
-        """Stop it."""
 
 
 class Supervisor:

@@ -30,8 +30,10 @@ from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.quarantine import require_none_quarantined
+from logdir.service.log_dirs.request import require_log_dirs
 from logdir.service.report.layout_result import LayoutResult, LayoutVerb, result_of
 from logdir.service.report.reporter import Reporter
+from logdir.text import quoted
 
 KEPT: Final = """\
 What is kept on this host while the layout is changed (logdirctl layout rollback takes it back):
@@ -58,6 +60,8 @@ class LayoutRequest:
     """Whether the operator states that replicas under topic ids belong to this broker although ``layout.json`` is
     missing.
     """
+    skipped: tuple[str, ...] = ()
+    """Only for *rollback*: log dirs that may be lacking. Their start block and topic-id layout stay."""
 
     def require_valid(self) -> None:
         """Return if a plan document is given for a verb that takes one, and for no other.
@@ -110,23 +114,17 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
 
     Raises:
         FormatError: the text of the request is no complete plan document.
-        RefusedError: nothing may be done; or a log dir does not answer, and the verb is not *rollback*.
+        RefusedError: nothing may be done; or a log dir is lacking, and it is no *rollback* that names it.
+        ConfigError: the request names a path that is no log dir of the broker.
         LogDirError: a log dir cannot be read.
     """
-    if broker.missing and asked.verb is not LayoutVerb.ROLLBACK:
-        raise RefusedError(
-            ", ".join(broker.missing),
-            why=Why.LOG_DIRS_INCOMPLETE,
-            expected="every log dir, to change them all or none",
-            found="no answer",
-            fix="repair that log dir, or take the others back with logdirctl layout rollback",
-        )
+    _require_whole(broker, asked)
     document = _document(asked)
     seen = look_all(broker.open_dirs, broker.run_at)
     decision = _decide(asked, document, seen)
     is_first = all(one.file is None for one in seen)
     is_idle = asked.verb is LayoutVerb.ROLLBACK and is_first and _is_untouched(broker, decision)
-    result = result_of(asked.verb, decision, notes=broker.notes, left_out=broker.missing, is_idle=is_idle)
+    result = result_of(asked.verb, decision, notes=broker.notes, left_out=_lacking(broker), is_idle=is_idle)
     is_beginning = asked.verb is LayoutVerb.APPLY and is_first and bool(decision.phases)
     return LayoutPlanned(request=asked, document=document, result=result, is_idle=is_idle, is_beginning=is_beginning)
 
@@ -151,7 +149,7 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
         reporter: Receives progress.
 
     Raises:
-        RefusedError: the change is not allowed any more; nothing was changed.
+        RefusedError: the change is not allowed any more, or a log dir is lacking now; nothing was changed.
         LogDirError: a log dir cannot be read, or a lock cannot be taken; changes made by then stay.
     """
 
@@ -159,8 +157,10 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
     def hold() -> Iterator[Held]:
         with broker.batch() as held:
             require_none_quarantined(broker.quarantined)  # A log dir may have failed meanwhile.
+            _require_whole(broker, shown.request)
             yield held
 
+    _require_whole(broker, shown.request)
     decision = _decide(shown.request, shown.document, look_all(broker.open_dirs, broker.run_at))
     report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
     return result_of(
@@ -168,9 +168,34 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
         decision,
         report,
         notes=broker.notes,
-        left_out=broker.missing,
+        left_out=_lacking(broker),
         is_idle=shown.is_idle,
     )
+
+
+def _lacking(broker: OpenBroker) -> tuple[str, ...]:
+    """Return the log dirs that are not open, do not answer, or were let go, in the order of the configuration."""
+    absent = broker.ports.suspect.union(broker.missing)
+    return tuple(log_dir for log_dir in broker.named.log_dirs if log_dir in absent)
+
+
+def _require_whole(broker: OpenBroker, asked: LayoutRequest) -> None:
+    """Refuse while a log dir is lacking, unless a rollback names it.
+
+    Where the others lose their start block, nothing else keeps a stock broker from starting without it.
+    """
+    named = broker.without | require_log_dirs("--skip-log-dir", asked.skipped, broker.named)
+    is_skip_of_use = asked.verb is LayoutVerb.ROLLBACK
+    lacking = [log_dir for log_dir in _lacking(broker) if not (is_skip_of_use and log_dir in named)]
+    if lacking:
+        skip = " ".join(f"--skip-log-dir {quoted(log_dir)}" for log_dir in lacking)
+        raise RefusedError(
+            ", ".join(lacking),
+            why=Why.LOG_DIRS_INCOMPLETE,
+            expected="every log dir, to change them all or none",
+            found="no answer",
+            fix=f"repair that log dir, or take the others back with logdirctl layout rollback {skip}",
+        )
 
 
 def _document(asked: LayoutRequest) -> PlanDocument | None:

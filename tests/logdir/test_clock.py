@@ -67,3 +67,8 @@ def test_an_instant_is_what_the_clocks_say() -> None:
     assert 0 <= clock.boottime_ms() - now.boottime_ms < 60_000
     assert abs(clock.now_ms() - now.wall_ms) < 60_000
     assert now.is_synchronised is kernel_clock.is_synchronised()
+
+
+def test_the_wall_clock_stays_as_far_ahead_as_it_is_while_nobody_sets_it() -> None:
+    before, wall_ms, boottime_ms = clock.wall_ahead_ms(), clock.now_ms(), clock.boottime_ms("/no/such/file")
+    assert abs(before - (wall_ms - boottime_ms)) < 60_000

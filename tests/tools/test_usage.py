@@ -124,3 +124,13 @@ def test_a_server_properties_that_is_not_in_its_format_is_no_problem_of_a_disk(
     said = ctl(*command, "--server-properties", path)
     assert (said.status, said.out, said.err.count("\n")) == (Exit.USAGE, "", 1)
     assert f" config-error: {path}: expected four hexadecimal digits" in said.err
+
+
+@pytest.mark.parametrize("command", [("inventory",), ("stage", "x", "--json"), ("layout", "status")])
+def test_no_error_of_a_server_properties_shows_a_password(command: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"log.dirs=/nowhere\nssl.keystore.password=s3cret\\users\n")
+    said = ctl(*command, "--server-properties", path)
+    assert said.status == Exit.USAGE
+    assert "another text in line 2, ssl.keystore.password" in said.err + said.out
+    assert "s3cret" not in said.err + said.out

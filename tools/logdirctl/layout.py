@@ -36,6 +36,7 @@ def act(verb: LayoutVerb, arguments: argparse.Namespace, streams: Streams) -> in
         document=layout.read_plan(arguments.plan) if verb.has_plan else None,
         for_broker=getattr(arguments, "for_broker", ""),
         is_even_if_file_missing=_MISSING in getattr(arguments, "even_if_found", ()),
+        skipped=tuple(getattr(arguments, "skip_log_dir", ())),
     )
     arguments.apply = verb is not LayoutVerb.CHECK and arguments.apply
     ran = ran_of(arguments, streams, "layout", request)

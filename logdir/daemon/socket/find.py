@@ -75,7 +75,7 @@ def _absolute(request: Any) -> Any:
     source = getattr(request, "source", None)
     if source is not None:
         request = replace(request, source=source._replace(uri=str(parse_uri(source.uri))))
-    listings = getattr(request, "listings", None)
-    if listings:
-        request = replace(request, listings=tuple(map(os.path.abspath, listings)))
+    for key in ("listings", "skipped"):
+        if paths := getattr(request, key, None):
+            request = replace(request, **{key: tuple(map(os.path.abspath, paths))})
     return request

@@ -1,6 +1,7 @@
 r"""Java's ``Properties`` text format, used by ``meta.properties`` and ``server.properties``.
 
-One byte is one character (ISO-8859-1), whatever encoding the author used. Not here: the meaning of keys.
+One byte is one character (ISO-8859-1), whatever encoding the author used. A value may be a password: no error shows
+one. Not here: the meaning of keys.
 
 Spec: kafka-formats §3.2 (reading), §3.3 (writing); java.util.Properties of Java 17, against which both were
 compared.
@@ -24,6 +25,8 @@ _NATURAL_END = re.compile(r"\r\n|\r|\n")
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_PLAIN_KEY = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)+")
+"""Keys that an error shows: those of Kafka's form. What stands in the place of a key may be a line of a password."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _READ = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _WRITTEN = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f"} | {c: f"\\{c}" for c in "\\=:#!"}
@@ -55,43 +58,65 @@ def parse(data: bytes, path: str = "") -> dict[str, str]:
         resolved.
 
     Raises:
-        MalformedFileError: a ``\u`` without four hexadecimal digits; nothing else is malformed.
+        MalformedFileError: a ``\u`` without four hexadecimal digits; nothing else is malformed. It shows the number
+            of the line and, for a value, the key; never the value.
     """
     properties = {}
-    for line in _logical_lines(data.decode("latin-1")):
+    for number, line in _logical_lines(data.decode("latin-1")):
         end = _end(_KEY.match(line))
         value = _end(_SEPARATOR.match(line, end))
-        properties[_unescaped(line[:end], line, path)] = _unescaped(line[value:], line, path)
+        key = _unescaped(line[:end], f"another text in line {number}", path)
+        properties[key] = _unescaped(line[value:], _value_at(key, number), path)
     return properties
+
+
+def _value_at(key: str, number: int) -> str:
+    """Return, for a message, which value it is; never the value itself."""
+    return f"another text in line {number}" + (f", {key}" if _PLAIN_KEY.fullmatch(key) else "")
+
+
+def shown(text: str) -> str:
+    r"""Return a value for a message, without what follows an equals sign.
+
+    A backslash at the end of a line joins the next one to the value, and that may hold a password.
+
+    >>> shown("1ssl.keystore.password=secret")
+    '1ssl.keystore.password=…'
+    """
+    start, equals, _ = text.partition("=")
+    return f"{start}=…" if equals else text
 
 
 def _end(matched: re.Match[str] | None) -> int:
     return matched.end() if matched else 0
 
 
-def _logical_lines(text: str) -> Iterator[str]:
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each logical line with the number of its first line, from 1."""
     lines = _NATURAL_END.split(text)
     last = len(lines) - 1
-    logical = ""
+    logical, first = "", 1
     for number, line in enumerate(lines):
         part = line.lstrip(_BLANKS)
         # Java asks "is the logical line still empty?", not "does this line continue another?". So a comment
         # is a comment even after a line that was a lone backslash.
         if not logical and (not part or part[0] in "#!"):
             continue
+        if not logical:
+            first = number + 1
         if (len(part) - len(part.rstrip("\\"))) % 2 == 0:
-            yield logical + part
+            yield first, logical + part
             logical = ""
             continue
         logical += part[:-1]
         if number == last or (number == last - 1 and not lines[last] and not text.endswith("\r\n")):
             # Even an empty line: a lone backslash at the end is an empty key with an empty value. Before CRLF it is
             # not, because Java does not know yet that the file ends.
-            yield logical
+            yield first, logical
             return
 
 
-def _unescaped(text: str, line: str, path: str) -> str:
+def _unescaped(text: str, found: str, path: str) -> str:
     if "\\" not in text:
         return text
 
@@ -102,7 +127,7 @@ def _unescaped(text: str, line: str, path: str) -> str:
             raise MalformedFileError(
                 path,
                 expected="four hexadecimal digits after every \\u",
-                found=line,
+                found=found,
                 fix="write \\\\u for a plain \\u",
             )
         return _READ.get(escape[2], escape[2])

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from logdir.errors import ConfigError, Problem
 from logdir.formats.kafka import java_properties
+from logdir.formats.kafka.java_properties import shown
 from logdir.java_number import parse_java_int
 
 DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108  Kafka's own default
@@ -108,7 +109,7 @@ def _unknown(values: dict[str, str], path: str, problems: list[Problem]) -> tupl
     needed = "log.dirs" if "log.dirs" in values else "log.dir"
     if _VARIABLE.search(values.get(needed, "")):
         fix = f"write the paths into {needed} without a variable, or name the log dirs with --log-dirs"
-        problems.append(Problem(_SLUG, path, f"paths without a variable in {needed}", values[needed], fix))
+        problems.append(Problem(_SLUG, path, f"paths without a variable in {needed}", shown(values[needed]), fix))
     return tuple(key for key in _MAY_BE_UNKNOWN if _VARIABLE.search(values.get(key, "")))
 
 
@@ -120,7 +121,7 @@ def _node_id(values: dict[str, str], path: str, problems: list[Problem]) -> int 
             continue
         number = parse_java_int(text)
         if number is None or number < NO_NODE_ID:
-            problems.append(Problem(_SLUG, path, f"a whole number from 0 to 2147483647 in {key}", repr(text)))
+            problems.append(Problem(_SLUG, path, f"a whole number from 0 to 2147483647 in {key}", repr(shown(text))))
         else:
             found[key] = number
     if len(set(found.values())) > 1:

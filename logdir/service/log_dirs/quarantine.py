@@ -12,6 +12,7 @@ Spec: design §2 laws 2, 6, §3.4; attacks A23, A25; reliability §4.3.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 from logdir import clock
 from logdir.decide.stale_disk import STALE_DISK, returned
@@ -24,6 +25,8 @@ from logdir.errors import DiskError, NoPermissionError, Problem, RefusedError
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.text import quoted
 
+SYNC_FAILED: Final = "sync-failed"
+"""Slug of a disk on which a sync failed since the host was started."""
 _HOUR_MS = 60 * 60 * 1000
 
 
@@ -117,11 +120,18 @@ def keep_in_mind(
     return {log_dir: _sync_failed(log_dir, "a failed sync") for log_dir in sick}
 
 
+def replacing(log_dir: str) -> str:
+    """Return for a message how another disk takes the place of one, beside a running logdird."""
+    path = quoted(log_dir)
+    return f"logdirctl disk release {path}, on the new one logdirctl init --log-dirs {path}, reload logdird (SIGHUP)"
+
+
 def _sync_failed(log_dir: str, found: str) -> Problem:
     return Problem(
-        "sync-failed",
+        SYNC_FAILED,
         log_dir,
         "a disk on which no sync failed since this host was started",
         found,
-        "repair or replace the disk and restart the host; nothing is changed on it before",
+        "nothing is changed on it before it is repaired and the host restarted, or another disk is there: "
+        f"{replacing(log_dir)}",
     )

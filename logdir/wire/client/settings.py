@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from logdir.errors import ConfigError, MalformedFileError, Problem
+from logdir.errors import ConfigError, MalformedFileError
 from logdir.formats.kafka import java_properties
 from logdir.java_number import parse_java_int
 from logdir.wire.client import jaas, stores
@@ -132,9 +132,7 @@ def parse(data: bytes, path: str = "") -> ClientSettings:
     try:
         properties = java_properties.parse(data, path)
     except MalformedFileError as error:
-        # The line may hold a password, so it is neither shown nor chained.
-        problem = Problem("config-error", path, error.expected, "another text", error.fix)
-        raise ConfigError((problem,)) from None
+        raise ConfigError((error.problem()._replace(slug=ConfigError.code),)) from None
     found = Found({key: text.strip(_TRIMMED) for key, text in properties.items()}, path)
     _refuse_code(found)
     protocol = _protocol(found)

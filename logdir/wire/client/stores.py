@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from logdir.errors import Problem
+from logdir.formats.kafka.java_properties import shown
 from logdir.text import quoted
 from logdir.wire.client.secret import Secret
 
@@ -27,7 +28,7 @@ _VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 
 
 class Found:
-    """The keys of a file, and the problems found in them so far."""
+    """The keys of a file, and the problems found in them so far, which show no value that may hold a secret."""
 
     def __init__(self, values: dict[str, str], path: str) -> None:
         self.values = values
@@ -36,11 +37,11 @@ class Found:
 
     def problem(self, expected: str, found: str, fix: str = "") -> None:
         """Add a value that no Java client could use either."""
-        self.problems.append(Problem("config-error", self.path, expected, found, fix))
+        self.problems.append(Problem("config-error", self.path, expected, shown(found), fix))
 
     def refuse(self, expected: str, found: str, fix: str) -> None:
         """Add a value that a Java client uses and this one cannot."""
-        self.problems.append(Problem("client-properties-unsupported", self.path, expected, found, fix))
+        self.problems.append(Problem("client-properties-unsupported", self.path, expected, shown(found), fix))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -295,6 +295,21 @@ def test_a_broker_whose_configuration_changed_is_opened_again(tmp_path: Path) ->
         until("it is captured", lambda: one.status().captured == 1)
 
 
+def test_a_password_of_the_brokers_configuration_is_nowhere_shown(tmp_path: Path) -> None:
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        until("its start is over", lambda: len(one.watches()) == 2)  # Which reads the file, too.
+        with one.server_properties.open("a") as file:
+            file.write("ssl.keystore.password=s3cret\\users\n")
+        where = "another text in line 4, ssl.keystore.password"
+        until("its sweep meets it", lambda: any(where in problem.found for problem in one.status().waiting))
+        assert one.process is not None
+        one.process.send_signal(signal.SIGHUP)
+        until("it is refused", lambda: "config.refused" in one.log)
+        assert where in one.log
+        assert any(where in json.dumps(event) for event in one.events())
+        assert "s3cret" not in one.log + json.dumps([to_json(one.status()), one.events()])
+
+
 def test_the_command_is_found_by_its_name() -> None:
     process = launch("status", "--help")
     out, _ = process.communicate(timeout=60)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.logdir.daemon.rig import Daemon, daemon, until
+from tests.logdir.daemon.test_requests import plan_of
 from tests.tools.ctl import ctl, ctl_json
 from tools.cli.arguments import Exit
 
@@ -124,6 +125,29 @@ def test_a_request_that_needs_every_log_dir_is_refused_by_its_name(tmp_path: Pat
         found = json.loads(held.out)
         assert [item["state"] for item in found["result"]["items"]] == ["done"]
         assert [problem["slug"] for problem in found["problems"]] == ["log-dir-released"]
+
+
+def blocked(one: Daemon) -> list[bool]:
+    return [(path / "logdird-start-block.txt").exists() for path in one.log_dirs]
+
+
+def test_a21_no_start_block_is_lifted_beside_a_disk_that_was_let_go_unless_a_rollback_names_it(tmp_path: Path) -> None:
+    with daemon(tmp_path) as one:
+        one.make()
+        one.make(number=1, disk=1)
+        plan = plan_of(one)
+        for verb in ("apply", "verify"):
+            assert ctl("layout", verb, plan, "--config", one.config, "--apply").status == Exit.DONE
+        assert release(one, 1, "--apply")[0] == Exit.DONE
+        for words in (["finalize", "--for-broker", "ours"], ["rollback"]):
+            said = ctl("layout", *words, "--config", one.config, "--apply")
+            assert (said.status, f"log-dirs-incomplete: {one.log_dirs[1]}: " in said.err) == (Exit.REFUSED, True), said
+            assert f"logdirctl layout rollback --skip-log-dir {one.log_dirs[1]}" in said.err
+        assert blocked(one) == [True, True]
+        named = ("--skip-log-dir", os.path.relpath(one.log_dirs[1]))
+        said = ctl("layout", "rollback", "--config", one.config, "--apply", *named)
+        assert (said.status, "not finished, 1 log dir left out" in said.out) == (Exit.PROBLEMS, True), said
+        assert blocked(one) == [False, True]
 
 
 def test_what_is_no_log_dir_of_the_broker_is_refused(tmp_path: Path) -> None:

@@ -142,3 +142,22 @@ def test_damaged_files_raise_only_format_errors(record_proof: Recorder) -> None:
         [b"#\n#Tue\nnode.id=1\na\\ b : c\\\n  d\nx=\\u00e9\\u20ac\n", b"log.dirs=/a,/b\n"],
         [b"\\", b"\\u", b"\\u00", b"\n", b"\r", b"=", b"\xff", b"#"],
     )
+
+
+SECRET = {
+    "in its value": (b"# TLS\r\n\r\nssl.keystore.password=s3cret\\users\n", "line 3, ssl.keystore.password"),
+    "in a value of two lines": (b"a=1\nsasl.jaas.config=alice\\\n  s3cret\\u12zz", "line 2, sasl.jaas.config"),
+    "where a key stands": (b"ssl.keystore.password=\ns3cret\\users\n", "line 2"),
+    "behind what is no key of Kafka's": (b"s3cret s3cret\\users", "line 1"),
+    "behind a key with another s3cret": (b"s3cret.A=\\u00", "line 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "found"), SECRET.values(), ids=SECRET)
+def test_an_error_shows_the_line_and_the_key_and_never_a_value(data: bytes, found: str) -> None:
+    with pytest.raises(MalformedFileError) as caught:
+        parse(data, PATH)
+    assert str(caught.value) == (
+        f"malformed-file: {PATH}: expected four hexadecimal digits after every \\u, found another text in {found}; "
+        "write \\\\u for a plain \\u"
+    )

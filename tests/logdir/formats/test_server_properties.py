@@ -73,6 +73,13 @@ def test_broken_escape_is_a_malformed_file() -> None:
         parse(b"log.dirs=\\u12", PATH)
 
 
+def test_a_value_that_a_backslash_joins_with_the_next_line_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(b"log.dirs=/a\nnode.id=1\\\nssl.key.password=s3cret", PATH)
+    (problem,) = caught.value.problems
+    assert problem.found == "'1ssl.key.password=…'"
+
+
 PATHS = st.from_regex(r"/[a-zé€:=# ]*[a-z]", fullmatch=True)
 
 

@@ -12,7 +12,7 @@ import pytest
 from logdir.decide.layout import transitions
 from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.host import HostDisk
-from logdir.errors import LockHeldError, MalformedFileError, MalformedMessageError, Problem, RefusedError
+from logdir.errors import ConfigError, LockHeldError, MalformedFileError, MalformedMessageError, Problem, RefusedError
 from logdir.refusal_slug import Why
 from logdir.service import layout
 from logdir.service.batch.layout_phases import carry_out, look_all
@@ -121,11 +121,113 @@ def test_no_verb_but_a_way_back_is_planned_without_one_of_the_log_dirs(
                 path=str(away),
                 expected="every log dir, to change them all or none",
                 found="no answer",
-                fix="repair that log dir, or take the others back with logdirctl layout rollback",
+                fix="repair that log dir, or take the others back with logdirctl layout rollback --skip-log-dir "
+                f"{away}",
             )
             assert layout.plan(found, LayoutRequest(verb=LayoutVerb.ROLLBACK)).result.left_out == (str(away),)
     finally:
         (tmp_path / "away").rename(away)
+
+
+@pytest.fixture
+def verified(tmp_path: Path) -> Planned:
+    """Return a broker of which every replica lies under its topic id, and is verified."""
+    broker = big(tmp_path, 40)
+    document = read_plan(str(broker.plan))
+    for verb in (LayoutVerb.APPLY, LayoutVerb.VERIFY):
+        with open_of(broker, changes=True) as found:
+            shown = layout.plan(found, LayoutRequest(verb=verb, document=document))
+            assert layout.apply(found, shown, SILENT).is_finished
+    return broker
+
+
+@contextmanager
+def open_as_a_daemon(broker: Planned) -> Iterator[OpenBroker]:
+    request = BrokerRequest(log_dirs=",".join(map(str, broker.log_dirs)))
+    with opened(request, changes=True, needs_all=False, is_start_block_allowed=True) as found:
+        yield found
+
+
+def let_go(found: OpenBroker, log_dir: Path) -> None:
+    """Let go a log dir of an open broker, as ``logdirctl disk release`` does."""
+    found.ports.let_go(str(log_dir), Problem("log-dir-released", str(log_dir), "one that is open", "one let go"))
+
+
+FINALIZE = LayoutRequest(verb=LayoutVerb.FINALIZE, for_broker="kafka 9")
+ROLLBACK = LayoutRequest(verb=LayoutVerb.ROLLBACK)
+
+
+@pytest.mark.parametrize("asked", [FINALIZE, ROLLBACK], ids=["finalize", "rollback"])
+def test_a21_no_start_block_is_lifted_beside_a_log_dir_that_was_let_go(verified: Planned, asked: LayoutRequest) -> None:
+    before = tree(*verified.log_dirs)
+    away = verified.log_dirs[1]
+    with open_as_a_daemon(verified) as found:
+        shown = layout.plan(found, asked)
+        let_go(found, away)
+        with pytest.raises(RefusedError) as raised:
+            layout.plan(found, asked)
+        way_out = "repair that log dir, or take the others back with logdirctl layout rollback --skip-log-dir "
+        require_whole(
+            raised.value,
+            Why.LOG_DIRS_INCOMPLETE,
+            path=str(away),
+            expected="every log dir, to change them all or none",
+            found="no answer",
+            fix=f"{way_out}{away}",
+        )
+        # It may be let go, or stop answering, only after the plan, too.
+        with pytest.raises(RefusedError, match=r"^log-dirs-incomplete: "):
+            layout.apply(found, shown, SILENT)
+    assert tree(*verified.log_dirs) == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "last"),
+    # Two log dirs: a batch each for the state, for each move and its prefixes, for the sync; one to set the block.
+    [(FINALIZE, 4), (ROLLBACK, 7)],
+    ids=["finalize", "rollback"],
+)
+def test_a21_no_start_block_is_lifted_where_a_log_dir_falls_silent_before_the_last_batch(
+    verified: Planned, asked: LayoutRequest, last: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_as_a_daemon(verified) as found:
+        shown = layout.plan(found, asked)
+        lifted: list[object] = []
+        monkeypatch.setattr("logdir.disk.record.start_block.lift_block", lifted.append)
+        batch, count = OpenBroker.batch, 0
+
+        @contextmanager
+        def silent_before_the_last(self: OpenBroker) -> Iterator[Held]:
+            nonlocal count
+            count += 1
+            if count > last:
+                let_go(found, verified.log_dirs[1])
+            with batch(self) as held:
+                yield held
+
+        monkeypatch.setattr(OpenBroker, "batch", silent_before_the_last)
+        done = layout.apply(found, shown, SILENT)
+    assert (lifted, done.is_finished, done.left_out) == ([], False, (str(verified.log_dirs[1]),))
+    assert [problem.slug for problem in done.problems].count("log-dirs-incomplete") == 1
+    assert count == last + 1
+
+
+def test_a_rollback_that_names_the_log_dir_that_was_let_go_takes_the_others_back(verified: Planned) -> None:
+    away = verified.log_dirs[1]
+    before = tree(away)
+    named = replace(ROLLBACK, skipped=(str(away),))
+    with open_as_a_daemon(verified) as found:
+        let_go(found, away)
+        shown = layout.plan(found, named)
+        assert shown.result.left_out == (str(away),)
+        done = layout.apply(found, shown, SILENT)
+        assert (done.is_finished, done.left_out) == (False, (str(away),))
+        assert done.summary == "not finished, 1 log dir left out"
+        with pytest.raises(RefusedError, match=r"^log-dirs-incomplete: "):
+            layout.plan(found, replace(FINALIZE, skipped=(str(away),)))
+        with pytest.raises(ConfigError, match="one of the broker's log dirs"):
+            layout.plan(found, replace(ROLLBACK, skipped=("/elsewhere",)))
+    assert (tree(away), (verified.log_dirs[0] / "layout.json").exists()) == (before, False)
 
 
 def test_nothing_is_prepared_or_done_beside_a_log_dir_that_may_not_be_changed(broker: Planned) -> None:

@@ -133,7 +133,15 @@ REFUSED = {
         "expected in sasl.jaas.config every value of an option in double quotes, found another text",
     ),
     "an escape that is none, in a line with a password": (
-        ["sasl.jaas.config=alice-secret \\u12"], "expected four hexadecimal digits after every \\u, found another text"
+        ["sasl.jaas.config=alice-secret \\u12"],
+        "expected four hexadecimal digits after every \\u, found another text in line 2, sasl.jaas.config; write",
+    ),
+    "a backslash that joins a line with a password": (
+        ["security.protocol=SSL\\", "ssl.key.password=alice-secret"], "found SSLssl.key.password=…"
+    ),
+    "an address that a backslash joins with a password": (
+        ["bootstrap.servers=one:9092,\\", "ssl.key.password=alice-secret"],
+        "expected host:port in bootstrap.servers, found ssl.key.password=…",
     ),
     "a trust store of Java": (
         ["security.protocol=SSL", "ssl.truststore.location=/etc/ca.jks"],

@@ -21,8 +21,8 @@ from logdir.daemon.inbox.documents import Documents
 from logdir.daemon.look import Look, look_at
 from logdir.daemon.looks import Looks
 from logdir.daemon.own_log import OwnLog
-from logdir.daemon.pause import in_steps, pause_error
-from logdir.daemon.purges import Around, Purges
+from logdir.daemon.purging.pause import in_steps, pause_error
+from logdir.daemon.purging.purges import Around, Purges
 from logdir.daemon.release import ReleaseRequest, release
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.reporters import RequestReporter

@@ -153,7 +153,7 @@ def test_a14_a_removal_that_takes_longer_than_a_step_goes_on_at_once(
     asked: list[int | None] = []
     with captured(tmp_path, 2, more="purge.bytes.per.second: 2000\n") as (_, work, deleting):
         monkeypatch.setattr(work.purges._around, "set_next_due", asked.append)
-        monkeypatch.setattr("logdir.daemon.purges.STEP_MS", 1)
+        monkeypatch.setattr("logdir.daemon.purging.purges.STEP_MS", 1)
         work.sweep()
         assert partitions(deleting) == ["0.purging", "1"]
         assert asked[-1] is not None

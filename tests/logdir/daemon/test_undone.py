@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logdir.daemon.faults import reloading_error
-from logdir.daemon.undone import Undone
+from logdir.daemon.purging.undone import Undone
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts

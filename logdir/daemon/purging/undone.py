@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from logdir.daemon.faults import ReloadingError, StoppingError
-from logdir.daemon.pause import PauseFileError
+from logdir.daemon.purging.pause import PauseFileError
 from logdir.errors import Problem
 from logdir.names import parse_work_dir
 from logdir.observe.facts import LogDirFacts

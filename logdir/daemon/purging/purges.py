@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from logdir import clock
-from logdir.daemon.due import NextDue
 from logdir.daemon.look import Look
-from logdir.daemon.pause import STEP_MS, pause_error
+from logdir.daemon.purging.due import NextDue
+from logdir.daemon.purging.pause import STEP_MS, pause_error
+from logdir.daemon.purging.undone import GOES_ON, Undone
 from logdir.daemon.quorum import Quorum
 from logdir.daemon.report.history import History
 from logdir.daemon.report.reporters import LossReporter
 from logdir.daemon.report.status import Counters
 from logdir.daemon.session import Session
-from logdir.daemon.undone import GOES_ON, Undone
 from logdir.decide.staged.pressure import Pressure
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.rate_limiter import FILES_PER_SECOND

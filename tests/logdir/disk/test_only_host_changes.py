@@ -59,6 +59,8 @@ WRITERS = {
     "logdir/disk/kernel/atomic_directory.py": "exports, outside all log dirs: it refuses to write into one",
     "logdir/daemon/report/history.py": "history.jsonl in the state directory, for people: nothing is decided by it",
     "logdir/daemon/inbox/folder.py": "request documents in the state directory, on no disk of the broker",
+    "logdir/daemon/inbox/handled.py": "removes the oldest of the documents that were handled, in the state directory",
+    "logdir/daemon/socket/socket_lock.py": "the lock file beside the control socket, on no disk of the broker",
     "logdir/daemon/process.py": "makes the state directory and the folder of the socket, on no disk of the broker",
     "logdir/service/inventory_files.py": "the inventory file, wherever the operator wants it",
     "migrate/plan/publish.py": "plans and reports, wherever the operator wants them",

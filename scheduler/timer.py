@@ -47,7 +47,8 @@ class Timer:
             purge_due: Enqueues a purge of what is due.
             rescan: Enqueues a rescan.
         """
-        self._enqueue = {Job.SWEEP: sweep, Job.NEXT_DUE: purge_due, Job.RESCAN: rescan}
+        self._enqueue = {Job.SWEEP: sweep, Job.NEXT_DUE: self._run_due, Job.RESCAN: rescan}
+        self._purge_due = purge_due
         logging.getLogger("apscheduler").setLevel(logging.WARNING)
         self._scheduler = BackgroundScheduler(
             timezone=UTC, job_defaults={"coalesce": True, "misfire_grace_time": None, "max_instances": 1}
@@ -106,6 +107,11 @@ class Timer:
                 # Else its thread may end with an error: it looks for a job that it has just run for the last time.
                 self._scheduler.remove_all_jobs()
                 self._scheduler.shutdown(wait=False)
+
+    def _run_due(self) -> None:
+        with self._lock:
+            self._due_ms = None  # A later step of the clock does not run it once more.
+        self._purge_due()
 
     def _at(self, wall_ms: int | None) -> None:
         job = Job.NEXT_DUE

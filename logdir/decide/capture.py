@@ -49,6 +49,8 @@ class CaptureRoom:
     """0: the file system creates inodes on demand."""
     least_free_percent: int = LEAST_FREE_PERCENT
     """``staged.min.free``."""
+    fs_id: int = 0
+    """The same for all log dirs on one file system; 0: not known."""
 
     @property
     def lacking(self) -> tuple[tuple[str, int, int], ...]:

@@ -20,7 +20,7 @@ def within(checkpoints: Checkpoints, log_end: int | None) -> tuple[Checkpoints, 
         log_end: The offset after its last record; ``None``: not known.
     """
     start = checkpoints.log_start
-    if start is None or (log_end is not None and start <= log_end):
+    if not start or (log_end is not None and start <= log_end):
         return checkpoints, ""
     why = f"its log start {start} lies behind its end" if log_end is not None else f"its end may lie before {start}"
     return replace(checkpoints, log_start=None), f"; {why}: no log start is written"

@@ -150,6 +150,7 @@ def room_of(space: Space, least_free_percent: int | None) -> CaptureRoom:
         free_inodes=space.free_inodes,
         total_inodes=space.total_inodes,
         least_free_percent=LEAST_FREE_PERCENT if least_free_percent is None else least_free_percent,
+        fs_id=space.fs_id,
     )
 
 

@@ -136,7 +136,7 @@ def prepare(broker: OpenBroker) -> None:
         RefusedError: a log dir may not be changed; nothing was changed.
         LogDirError: as ``OpenBroker.recover``, for example because a broker runs.
     """
-    require_none_quarantined(broker.quarantined)
+    _require_none_quarantined(broker)
     broker.recover()
 
 
@@ -156,7 +156,7 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
     @contextmanager
     def hold() -> Iterator[Held]:
         with broker.batch() as held:
-            require_none_quarantined(broker.quarantined)  # A log dir may have failed meanwhile.
+            _require_none_quarantined(broker)  # A log dir may have failed meanwhile.
             _require_whole(broker, shown.request)
             yield held
 
@@ -171,6 +171,16 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
         left_out=_lacking(broker),
         is_idle=shown.is_idle,
     )
+
+
+def _require_none_quarantined(broker: OpenBroker) -> None:
+    """Refuse while a log dir may not be changed; of those that are lacking ``_require_whole`` judges.
+
+    Raises:
+        LogDirError: as ``quarantine.require_none_quarantined``.
+    """
+    lacking = _lacking(broker)
+    require_none_quarantined({one: why for one, why in broker.quarantined.items() if one not in lacking})
 
 
 def _lacking(broker: OpenBroker) -> tuple[str, ...]:

@@ -63,8 +63,12 @@ class Unreaped:
         """Remember each of these ports whose worker has not ended; a port may be given again."""
         self._ports += [port for port in ports if port not in self._ports and not port.is_reaped()]
 
+    def has_ended(self, path: str) -> bool:
+        """Whether no process is kept that was started for a path; a metadata log and its directory are one path."""
+        return _without_log(path) not in map(_without_log, self.pids())
+
     def require_ended(self, path: str) -> None:
-        """Return if no process is kept that was started for a path; a metadata log and its directory are one path.
+        """Return if no process is kept that was started for a path, as ``has_ended``.
 
         Raises:
             LogDirSuspectError: one has not ended.

@@ -34,10 +34,11 @@ _LONGEST: Final = 220
 """Bytes of a document's name that are kept where an instant follows it."""
 _LONGEST_OF_ERROR: Final = 240
 """Bytes of a document's name that the name of its ``.error`` file keeps: with the suffix a file system takes it."""
+_SUFFIX: Final = ".json"
 _ERROR: Final = ".error"
 _BLOCK_BYTES: Final = 512
 """The unit of ``st_blocks`` (stat(2))."""
-_DOCUMENT: Final = re.compile(r"\.(json|\d+)\Z")
+_DOCUMENT: Final = re.compile(r"\.json(\.\d+)?\Z")
 
 
 def error_name(name: str) -> str:
@@ -90,7 +91,7 @@ class Handled:
         while is_in(place, free):
             # Later than the last one given, also where the clock was set back: no name is tried twice.
             self._last_ms = max(self._now_ms(), self._last_ms + 1)
-            free = f"{_cut(name, _LONGEST)}.{self._last_ms}"
+            free = f"{_cut(name.removesuffix(_SUFFIX), _LONGEST)}{_SUFFIX}.{self._last_ms}"
         return free
 
     def add(self, place: int, name: str) -> None:

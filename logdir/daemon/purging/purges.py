@@ -82,8 +82,15 @@ class Purges:
 
     def note(self, look: Look) -> None:
         """Take a look at the log dirs, and wake up when the next replica is due."""
+        self._forget_settled(look)
         if self._due.note(look, self._session.facts) or self._due.is_passed():
             self._set_timer()
+
+    def _forget_settled(self, look: Look) -> None:
+        """Forget replicas that are not there any more, or may stay."""
+        is_on = self._session.config.pressure is Pressure.PURGE_CAPTURED
+        nearly_full = {log_dir for log_dir, room in look.rooms.items() if is_on and room.lacking}
+        self._undone.keep_only(self._session.facts, nearly_full)
 
     def _set_timer(self) -> None:
         due_ms = self._due.at_ms
@@ -104,11 +111,9 @@ class Purges:
     def relieve(self, look: Look) -> bool:
         """Purge captured replicas where a disk is nearly full; return whether any went, or is claimed now."""
         session, config = self._session, self._session.config
-        is_on = config.pressure is Pressure.PURGE_CAPTURED
-        nearly_full = {log_dir for log_dir, room in look.rooms.items() if is_on and room.lacking}
-        self._undone.keep_only(session.facts, nearly_full)
-        if not is_on or self.halted() is not None:
+        if config.pressure is not Pressure.PURGE_CAPTURED or self.halted() is not None:
             return False
+        self._forget_settled(look)
         rates = Rates(config.purge_bytes_per_second, FILES_PER_SECOND, STEP_MS)
         known = Known(session.facts, session.kept.free, self._undone.failed, self._undone.announced)
         before, reporter = session.facts, LossReporter(self._between)

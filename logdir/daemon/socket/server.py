@@ -103,7 +103,8 @@ class Control:
         """Take the socket away; the answers of requests that were begun are sent, if their clients take them soon."""
         with suppress(OSError):
             self._server.socket.shutdown(socket.SHUT_RDWR)
-        self._server.shutdown()
+        if self._thread.ident is not None:  # Else nobody serves, and there is no end to wait for.
+            self._server.shutdown()
         self._server.server_close()
         with suppress(OSError):
             Path(self._path).unlink()

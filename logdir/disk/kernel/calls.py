@@ -60,6 +60,8 @@ class Space(NamedTuple):
     total_bytes: int
     total_inodes: int = 0
     """The number of inodes; 0 if the file system creates them on demand and counts none (btrfs)."""
+    fs_id: int = 0
+    """The same for all directories of one file system (``f_fsid``); 0: not known."""
 
 
 class Directory(Protocol):

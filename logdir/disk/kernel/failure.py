@@ -22,6 +22,7 @@ from logdir.errors import (
     DiskFullError,
     LogDirError,
     LogDirOfflineError,
+    LogDirSuspectError,
     NoPermissionError,
     Problem,
     ReadOnlyDiskError,
@@ -46,6 +47,8 @@ _SICK = frozenset(
         errno.ETIMEDOUT,
     }
 )
+UNKNOWN = (ReadOnlyDiskError, LogDirSuspectError)
+"""Errors after which it is not known what a call changed (design §2 law 6)."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _AS_IT_WAS = "it is unchanged; inspect it"
 _MAKE_ROOM = "it is unchanged; free space on that disk, then repeat the command"
@@ -291,9 +294,9 @@ def trouble(path: str, error: LogDirError | OSError) -> Problem:
         error: The error met while reading the entry.
 
     Raises:
-        ReadOnlyDiskError, OSError: the same error, if it means that the disk is sick.
+        ReadOnlyDiskError, LogDirSuspectError, OSError: the same error, if it means that the disk is sick or silent.
     """
-    if isinstance(error, LogDirError) and not isinstance(error, ReadOnlyDiskError):
+    if isinstance(error, LogDirError) and not isinstance(error, UNKNOWN):
         found = error.problem()
         return found._replace(fix=found.fix or _AS_IT_WAS)
     if isinstance(error, OSError) and not is_sick(error):

@@ -138,8 +138,8 @@ class HostDirectory:
 
     def space(self) -> Space:
         """Return the free space of its file system."""
-        found = os.fstatvfs(self._fd)
-        return Space(found.f_bavail * found.f_frsize, found.f_favail, found.f_blocks * found.f_frsize, found.f_files)
+        size = (now := os.fstatvfs(self._fd)).f_frsize
+        return Space(now.f_bavail * size, now.f_favail, now.f_blocks * size, now.f_files, now.f_fsid)
 
     def require_changeable(self) -> None:
         """Return if this process may make and remove entries here."""

@@ -27,13 +27,13 @@ from dataclasses import dataclass, replace
 
 from logdir.decide.refusal import FINISH_MOVE
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import calling, is_sick, read_only
+from logdir.disk.kernel.failure import UNKNOWN, calling, is_sick, read_only
 from logdir.disk.kernel.fsync import syncing
 from logdir.disk.kernel.small_file import read_file
 from logdir.disk.kernel.unique_name import is_there
 from logdir.disk.record.checkpoints import drop_entries, read_entries, set_entries
 from logdir.disk.replica.hardlink_dir import drop, link, make_marked, only_names, write_new
-from logdir.disk.replica.outcome import UNKNOWN, Outcome, Result, done, undone
+from logdir.disk.replica.outcome import Outcome, Result, done, undone
 from logdir.disk.replica.purge import claim, remove
 from logdir.disk.replica.replica_dir import (
     NEW_MARKER,

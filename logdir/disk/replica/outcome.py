@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
 
-from logdir.errors import LogDirError, LogDirSuspectError, ReadOnlyDiskError
-
-UNKNOWN: Final = (ReadOnlyDiskError, LogDirSuspectError)
-"""Errors after which it is not known what a call changed (design §2 law 6)."""
+from logdir.disk.kernel.failure import UNKNOWN
+from logdir.errors import LogDirError
 
 
 class Result(Enum):
-    """The two possible results of an item; a disk whose state is unknown raises one of ``UNKNOWN`` instead."""
+    """The two possible results of an item; a disk whose state is unknown raises one of ``failure.UNKNOWN`` instead."""
 
     DONE = "done"
     UNDONE = "undone"

@@ -25,6 +25,7 @@ _NATURAL_END = re.compile(r"\r\n|\r|\n")
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_SEPARATES = re.compile(r"[=: \t\f]")
 _PLAIN_KEY = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)+")
 """Keys that an error shows: those of Kafka's form. What stands in the place of a key may be a line of a password."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -76,15 +77,15 @@ def _value_at(key: str, number: int) -> str:
 
 
 def shown(text: str) -> str:
-    r"""Return a value for a message, without what follows an equals sign.
+    r"""Return a value for a message, without what follows a separator of keys and values.
 
     A backslash at the end of a line joins the next one to the value, and that may hold a password.
 
     >>> shown("1ssl.keystore.password=secret")
     '1ssl.keystore.password=…'
     """
-    start, equals, _ = text.partition("=")
-    return f"{start}=…" if equals else text
+    found = _SEPARATES.search(text)
+    return text if found is None else f"{text[: found.end()]}…"
 
 
 def _end(matched: re.Match[str] | None) -> int:

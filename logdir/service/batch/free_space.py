@@ -27,16 +27,22 @@ from logdir.service.log_dirs.os_errors import map_os_errors
 
 @dataclass(slots=True)
 class FreeSpace:
-    """Free space by log dir; a log dir that was never read is missing."""
+    """Free space by file system: what is freed in one log dir is free for the others on it. A log dir that was never
+    read is missing.
+    """
 
-    of: dict[str, Unreported] = field(default_factory=dict)
+    of: dict[str | int, Unreported] = field(default_factory=dict)
+    """By ``f_fsid``; by log dir where that is not known."""
+    _file_systems: dict[str, str | int] = field(default_factory=dict)
+    """The key of each log dir."""
 
     def take(self, rooms: Mapping[str, CaptureRoom]) -> dict[str, CaptureRoom]:
         """Take free space that was just read; return what is expected to be free, by log dir."""
         now_ms = clock.boottime_ms()
         for log_dir, room in rooms.items():
-            self.of[log_dir] = unreported.read(self.of.get(log_dir), room, now_ms)
-        return {log_dir: self.of[log_dir].expected for log_dir in rooms}
+            key = self._file_systems[log_dir] = room.fs_id or log_dir
+            self.of[key] = unreported.read(self.of.get(key), room, now_ms)
+        return {log_dir: self.of[self._file_systems[log_dir]].expected for log_dir in rooms}
 
     def read(self, broker: OpenBroker, log_dir: str) -> CaptureRoom | None:
         """Read the free space of a log dir; return what is expected to be free, ``None``: it does not answer."""
@@ -45,8 +51,9 @@ class FreeSpace:
 
     def add(self, log_dir: str, size_bytes: int, inodes: int = 0) -> None:
         """Add what was freed since the last read; nothing is expected of a log dir that was never read."""
-        if log_dir in self.of and (size_bytes or inodes):
-            self.of[log_dir] = self.of[log_dir].plus(Freed(size_bytes, inodes, clock.boottime_ms()))
+        key = self._file_systems.get(log_dir)
+        if key is not None and (size_bytes or inodes):
+            self.of[key] = self.of[key].plus(Freed(size_bytes, inodes, clock.boottime_ms()))
 
     def add_shrunk(self, before: Sequence[LogDirFacts], after: Sequence[LogDirFacts], places: Iterable[Place]) -> None:
         """Add by how much replicas are smaller than before, or gone.

@@ -58,6 +58,8 @@ class BrokerPorts:
     """Checks of disks with metadata logs outside the log dirs, made at once: two that hang take as long as one."""
     unreaped: Unreaped = field(default_factory=Unreaped)
     """Keeps the processes of ``apart`` that do not end."""
+    hanging: tuple[str, ...] = ()
+    """Paths of metadata logs outside the log dirs on which such a process hung when the log dirs were opened."""
 
     def port(self, log_dir: str) -> Port:
         """Return the port of a log dir. Raises ``KeyError``: the broker has no such log dir."""
@@ -255,6 +257,8 @@ class BrokerPorts:
         for port in self.ports:
             if port.is_suspect and path is not None and f"{path}/".startswith(f"{port.log_dir}/"):
                 raise LogDirSuspectError.of(self.why_suspect(port)._replace(path=path))
+        for hung in self.hanging:
+            self.unreaped.require_ended(hung)
         for pending in self.touched:
             pending.result()
         where = path or "the metadata log"
@@ -308,8 +312,9 @@ def connected(
         logs, hanging = _logs_beside(request, named, unreaped)
         beside = start(logs, request.disk_timeout_ms)
         ports = BrokerPorts(
-            touched=tuple(port.begin(touch, port.log_dir) for port in (*beside, *hanging)),
+            touched=tuple(port.begin(touch, port.log_dir) for port in beside),
             unreaped=unreaped,
+            hanging=hanging,
             named=named,
             ports=tuple(sorted((*started, *refusing), key=lambda port: named.log_dirs.index(port.log_dir))),
             patience_ms=request.disk_timeout_ms,
@@ -325,23 +330,16 @@ def connected(
 
 def _logs_beside(
     request: BrokerRequest, named: BrokerConfig, unreaped: Unreaped
-) -> tuple[list[str], list[RefusingPort]]:
-    """Return the paths of metadata logs and other sources that lie in no log dir of the broker, and ports for those of
-    which a former process has not ended.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the paths of metadata logs and other sources that lie in no log dir of the broker; then those of them on
+    which a former process still hangs.
     """
     source = (request.source or "").partition(":")[2]
     own = "" if named.metadata_log_dir is None else f"{os.path.abspath(named.metadata_log_dir)}/{METADATA_DIR}"
     found = dict.fromkeys(os.path.abspath(path) for path in (source, own) if path and "\0" not in path)
-    logs: list[str] = []
-    hanging: list[RefusingPort] = []
-    for path in found:
-        if not any(f"{path}/".startswith(f"{one}/") for one in named.log_dirs):
-            try:
-                unreaped.require_ended(path)
-                logs.append(path)
-            except LogDirSuspectError as error:
-                hanging.append(RefusingPort(path, error.problem()))
-    return logs, hanging
+    beside = [path for path in found if not any(f"{path}/".startswith(f"{one}/") for one in named.log_dirs)]
+    hanging = tuple(path for path in beside if not unreaped.has_ended(path))
+    return tuple(path for path in beside if path not in hanging), hanging
 
 
 def _require_distinct(ports: BrokerPorts, where: str) -> None:

@@ -43,7 +43,7 @@ def test_a_long_name_that_is_taken_is_cut(tmp_path: Path) -> None:
     name = f"{'x' * 250}.json"
     for _ in range(2):
         inbox.refuse(put(tmp_path, name), [PROBLEM])
-    assert [len(one) for one in names(tmp_path, "refused")] == [234, 240, 246, 255]
+    assert [len(one) for one in names(tmp_path, "refused")] == [239, 245, 246, 255]
 
 
 def test_no_document_costs_more_than_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +97,22 @@ def test_handled_documents_take_so_much_at_most_but_the_last_one_is_kept(tmp_pat
         assert sorted(os.listdir(tmp_path)) == ["5.json"]
     finally:
         os.close(place)
+
+
+def test_what_is_no_document_stays_whatever_its_name_ends_in(tmp_path: Path) -> None:
+    inbox = Inbox(str(tmp_path))
+    inbox.names()
+    done = tmp_path / "inbox" / "done"
+    others = {"notes.1", "backup.20261127", "1.json.old", "long" * 50}
+    for name in others:
+        (done / name).touch()
+    long = f"{'n' * 249}.json"
+    for number in range(1010):
+        inbox.finish(put(tmp_path, long if number < 2 else f"{number:04}.json"))
+    left = set(names(tmp_path, "done"))
+    assert others < left
+    assert len(left - others) == 1000
+    assert not any(name.startswith("nnn") for name in left)  # The oldest, under the name with an instant, too.
 
 
 def test_of_very_many_documents_some_go_with_each_that_is_handled(tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_a_log_dir_without_replicas_has_the_layout_of_the_others(
         (Intent.STAGED, 7, None, 7),
         (Intent.CAPTURED, 7, None, None),
         (Intent.CAPTURED, 7, 8, 7),
+        (Intent.CAPTURED, 0, None, 0),
         (Intent.STAGED, None, None, None),
     ],
 )

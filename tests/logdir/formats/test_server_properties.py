@@ -73,11 +73,13 @@ def test_broken_escape_is_a_malformed_file() -> None:
         parse(b"log.dirs=\\u12", PATH)
 
 
-def test_a_value_that_a_backslash_joins_with_the_next_line_is_not_shown() -> None:
+@pytest.mark.parametrize("separator", ["=", ":", " ", "\t"])
+def test_a_value_that_a_backslash_joins_with_the_next_line_is_not_shown(separator: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse(b"log.dirs=/a\nnode.id=1\\\nssl.key.password=s3cret", PATH)
+        parse(f"log.dirs=/a\nnode.id=1\\\nssl.key.password{separator}s3cret".encode(), PATH)
     (problem,) = caught.value.problems
-    assert problem.found == "'1ssl.key.password=…'"
+    assert "1ssl.key.password" in problem.found
+    assert "s3cret" not in problem.line()
 
 
 PATHS = st.from_regex(r"/[a-zé€:=# ]*[a-z]", fullmatch=True)

@@ -212,12 +212,18 @@ def test_a21_no_start_block_is_lifted_where_a_log_dir_falls_silent_before_the_la
     assert count == last + 1
 
 
-def test_a_rollback_that_names_the_log_dir_that_was_let_go_takes_the_others_back(verified: Planned) -> None:
+@pytest.mark.parametrize("is_sick", [False, True], ids=["healthy", "sick"])
+def test_a_rollback_that_names_the_log_dir_that_was_let_go_takes_the_others_back(
+    verified: Planned, is_sick: bool
+) -> None:
     away = verified.log_dirs[1]
     before = tree(away)
     named = replace(ROLLBACK, skipped=(str(away),))
     with open_as_a_daemon(verified) as found:
+        if is_sick:
+            found.quarantined[str(away)] = Problem("sync-failed", str(away), "a disk on which no sync failed", "EIO")
         let_go(found, away)
+        layout.prepare(found)
         shown = layout.plan(found, named)
         assert shown.result.left_out == (str(away),)
         done = layout.apply(found, shown, SILENT)

@@ -67,9 +67,12 @@ def test_a40_a_disk_beside_the_log_dirs_that_hangs_keeps_one_process_however_oft
         assert unreaped.pids().keys() == {*map(str, disks), str(log)}
     until("the killed processes have ended", lambda: not unreaped.pids())
 
-    unreaped.keep([Hanging(log)])
+    hung = Hanging(log)
+    unreaped.keep([hung])
     before = children()
     with connected(request, left_out=LeftOut({}, unreaped)) as ports:
         assert len(children() - before) == 2  # The workers of the two log dirs.
         with pytest.raises(LogDirSuspectError, match="found pid 4242, which hangs in the kernel"):
             ports.apart(str(meta), identity_at, str(meta))
+        hung.has_ended = True
+        assert ports.apart(str(meta), identity_at, str(meta)) == identity_at(str(meta))

@@ -155,6 +155,16 @@ def test_a50_a_broker_that_writes_meanwhile_is_relieved(broker: OpenBroker, monk
             assert staged(broker) == left
 
 
+def test_a50_what_is_freed_in_one_log_dir_is_free_for_the_others_on_its_file_system() -> None:
+    free, one = FreeSpace(), replace(FULL, fs_id=7)
+    rooms = {"/d1": one, "/d2": one, "/d3": replace(FULL, fs_id=8), "/d4": FULL, "/d5": FULL}
+    assert free.take(rooms) == rooms
+    free.add("/d1", 100)
+    free.add("/d4", 100)  # Its file system is not known: it may be one of its own.
+    expected = [room.free_bytes for room in free.take(rooms).values()]
+    assert expected == [250, 250, 150, 250, 150]
+
+
 def test_where_there_is_room_or_it_is_halted_nothing_goes(broker: OpenBroker) -> None:
     assert relieve(broker, {top_of(broker): WIDE}, Rates(0, 0), SILENT, known(broker)).items == []
     error = StateError("x", expected="a", found="b")

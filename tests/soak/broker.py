@@ -7,6 +7,7 @@ import fcntl
 import os
 import random
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,16 @@ CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 TOPICS = ("orders", "pay.ments", "x-y-1", "clicks")
 LONG_AGO_NS = 1_600_000_000 * 1_000_000_000
 """Partitions are years old: what a cluster says is younger."""
+_BATCH = struct.Struct(">qiibIhiqqqhii")
+"""The head of a record batch (kafka-formats §7.3): base offset, length, ..., magic, ..., last offset delta, ..."""
+_DELTA = 2000
+"""Every log ends behind every log start that a checkpoint says: a broker removes a log that does not."""
+
+
+def _batch(base: int, records: bytes) -> bytes:
+    """Return a record batch whose records nobody can read."""
+    length = _BATCH.size - 12 + len(records)
+    return _BATCH.pack(base, length, 0, 2, 0, 0, _DELTA, 0, 0, -1, -1, -1, 1) + records
 
 
 class Broker:
@@ -73,7 +84,7 @@ class Broker:
         }
         for base in (0, 500)[: self._chance.randint(1, 2)]:
             files |= {
-                f"{base:020}.log": self._chance.randbytes(self._chance.randint(1, 900)),
+                f"{base:020}.log": _batch(base, self._chance.randbytes(self._chance.randint(1, 900))),
                 f"{base:020}.index": bytes(8), f"{base:020}.timeindex": bytes(12),
             }  # fmt: skip
         for name, data in files.items():

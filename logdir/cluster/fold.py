@@ -151,7 +151,6 @@ class Fold:
         share = self._shared.setdefault
         replicas = share(row.replicas, row.replicas)
         isr = replicas if row.isr == replicas else share(row.isr, row.isr)
-        eligible = (row.eligible_leader_replicas or ()) + (row.last_known_elr or ())
         before = partitions.get(row.partition)
         one: Partition = _new(
             Partition,
@@ -164,7 +163,8 @@ class Fold:
                 row.leader_epoch,
                 row.partition_epoch,
                 b"".join(row.directories),
-                eligible,
+                row.eligible_leader_replicas or (),
+                row.last_known_elr or (),
             ),
         )
         partitions[row.partition] = one
@@ -179,7 +179,18 @@ class Fold:
         before = partitions.get(partition)
         if before is None:
             raise self._refused("a partition for each change", f"no partition {TopicId(topic_id)}_{partition}")
-        replicas_, isr_, adding_, removing_, leader_, leader_epoch, partition_epoch, directories, eligible = before
+        (
+            replicas_,
+            isr_,
+            adding_,
+            removing_,
+            leader_,
+            leader_epoch,
+            partition_epoch,
+            directories,
+            eligible,
+            last_known_,
+        ) = before
         share = self._shared.setdefault
         if replicas is not None:
             replicas_ = share(replicas, replicas)
@@ -190,8 +201,6 @@ class Fold:
             leader_, leader_epoch = leader, leader_epoch + 1
         if ids is not None:
             directories = b"".join(ids)
-        if elr is not None or last_known is not None:
-            eligible = (elr or ()) + (last_known or ())
         one: Partition = _new(
             Partition,
             (
@@ -203,7 +212,8 @@ class Fold:
                 leader_epoch,
                 partition_epoch + 1,
                 directories,
-                eligible,
+                eligible if elr is None else elr,
+                last_known_ if last_known is None else last_known,
             ),
         )
         partitions[partition] = one

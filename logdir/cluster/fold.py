@@ -75,6 +75,11 @@ class Fold:
         """The offset after the last record that counts; during a transaction, the offset of its begin."""
         return max(self._offset, self._transactions.last_begin)
 
+    @property
+    def open_since(self) -> int | None:
+        """Offset of the record that began a transaction which has not ended; ``None``: none is open."""
+        return self._transactions.open_since
+
     def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:
         """Fold the rows of a record batch into the image.
 

@@ -81,10 +81,11 @@ def candidate_for(image: Image, one: LogDirFacts, replica: Replica, assignment: 
         reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
     elif evidence.proof is Proof.LIVE_CLUSTER:
         reason, rule = Reason.TOPIC_REMOVED, Rule.ID_UNKNOWN
+    elif assignment.has_left:
+        # First: its id still exists, even if its directory has the name of another topic.
+        reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     elif assignment.other_id is not None:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_REMOVED
-    elif assignment.has_left:
-        reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     else:
         reason, rule = Reason.TOPIC_REMOVED, Rule.TOPIC_REMOVED
     return StagingCandidate(one=one, replica=replica, assignment=assignment, reason=reason, rule=rule)

@@ -189,6 +189,17 @@ class TestA46:
         plan = reconcile(up_to(moving), *pair(live("a", A), live("a", A, 1)))
         assert staged(plan) == [("a-0", "replica-moved-away", True)]
 
+    def test_a46_a_replica_that_left_is_one_also_under_a_name_that_has_another_id(self, moving: LogDir) -> None:
+        """Its id was not removed: only this node's replica was, and it may be the last one."""
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
+        later(moving)
+        facts = disk(live("b", A)), disk(live("b", B, 1), live("a", A, 1), *OTHERS, log_dir="/d9")
+        assert staged(reconcile(up_to(moving), *facts)) == [("b-0", "replica-moved-away", True)]
+        _lose_the_other(moving, "fenced")
+        later(moving)
+        plan = reconcile(up_to(moving), *facts)
+        assert (staged(plan), why(plan)) == ([], {"b-0": "last-copy"})
+
     def test_a46_a_replica_in_the_isr_is_never_staged(self, moving: LogDir) -> None:
         moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(1, 2)))
         later(moving)

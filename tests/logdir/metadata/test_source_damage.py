@@ -79,9 +79,9 @@ def test_a_snapshot_with_a_transaction_that_does_not_end_is_not_shown(tmp_path: 
     log = LogDir(tmp_path)
     some(log)
     path = log.snapshot(topic("a", A), log_dir.begin(), topic("b", B))
-    for look in (lambda: read_directory(str(tmp_path)), lambda: read_file(str(path))):
+    for read, where in ((read_directory, tmp_path), (read_file, path)):
         with pytest.raises(MalformedFileError, match="a snapshot whose transactions end in it") as caught:
-            look()
+            read(str(where))
         assert caught.value.path == str(path)
 
 

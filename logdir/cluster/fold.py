@@ -75,6 +75,11 @@ class Fold:
         """The offset after the last record that counts; during a transaction, the offset of its begin."""
         return max(self._offset, self._transactions.last_begin)
 
+    @property
+    def open_since(self) -> int | None:
+        """Offset of the record that began a transaction which has not ended; ``None``: none is open."""
+        return self._transactions.open_since
+
     def add(self, rows: Iterable[tuple[int, Row]], *, epoch: int, timestamp_ms: int, end: int) -> None:
         """Fold the rows of a record batch into the image.
 
@@ -151,7 +156,6 @@ class Fold:
         share = self._shared.setdefault
         replicas = share(row.replicas, row.replicas)
         isr = replicas if row.isr == replicas else share(row.isr, row.isr)
-        eligible = (row.eligible_leader_replicas or ()) + (row.last_known_elr or ())
         before = partitions.get(row.partition)
         one: Partition = _new(
             Partition,
@@ -164,7 +168,8 @@ class Fold:
                 row.leader_epoch,
                 row.partition_epoch,
                 b"".join(row.directories),
-                eligible,
+                row.eligible_leader_replicas or (),
+                row.last_known_elr or (),
             ),
         )
         partitions[row.partition] = one
@@ -179,7 +184,18 @@ class Fold:
         before = partitions.get(partition)
         if before is None:
             raise self._refused("a partition for each change", f"no partition {TopicId(topic_id)}_{partition}")
-        replicas_, isr_, adding_, removing_, leader_, leader_epoch, partition_epoch, directories, eligible = before
+        (
+            replicas_,
+            isr_,
+            adding_,
+            removing_,
+            leader_,
+            leader_epoch,
+            partition_epoch,
+            directories,
+            eligible,
+            last_known_,
+        ) = before
         share = self._shared.setdefault
         if replicas is not None:
             replicas_ = share(replicas, replicas)
@@ -190,8 +206,6 @@ class Fold:
             leader_, leader_epoch = leader, leader_epoch + 1
         if ids is not None:
             directories = b"".join(ids)
-        if elr is not None or last_known is not None:
-            eligible = (elr or ()) + (last_known or ())
         one: Partition = _new(
             Partition,
             (
@@ -203,7 +217,8 @@ class Fold:
                 leader_epoch,
                 partition_epoch + 1,
                 directories,
-                eligible,
+                eligible if elr is None else elr,
+                last_known_ if last_known is None else last_known,
             ),
         )
         partitions[partition] = one

@@ -73,7 +73,11 @@ class Partition(NamedTuple):
     directories: bytes = b""
     """16 bytes per replica, in the order of ``replicas``; empty: not known."""
     eligible: tuple[int, ...] = ()
-    """Eligible leader replicas and the last known ones: with an empty ISR they hold the committed records."""
+    """Eligible leader replicas: outside the ISR, they hold all committed records (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """The last known eligible leader replicas: without an ISR and ``eligible`` they are the likeliest to hold them. A
+    list of its own, because a record may change one of the two and leave the other as it is.
+    """
 
     def is_wanted(self, node_id: int) -> bool:
         """Whether a node is assigned a replica: replicas and adding replicas (design §4)."""
@@ -81,7 +85,11 @@ class Partition(NamedTuple):
 
     def is_in_sync(self, node_id: int) -> bool:
         """Whether a node's replica may be one that holds everything committed."""
-        return node_id in self.isr or node_id in self.eligible
+        return node_id in self.isr or self.is_eligible(node_id)
+
+    def is_eligible(self, node_id: int) -> bool:
+        """Whether a node's replica is an eligible leader replica, or was one last."""
+        return node_id in self.eligible or node_id in self.last_known
 
     def directory(self, node_id: int) -> DirectoryId | None:
         """Return the directory id of the log dir that a node's replica is assigned to; ``None``: not known."""

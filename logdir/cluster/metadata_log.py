@@ -23,6 +23,7 @@ from logdir.cluster.fold import Fold, with_removals_seen
 from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
 from logdir.cluster.metadata_files import MetadataFiles, read_again, reading
 from logdir.cluster.metadata_names import Snapshot, bases_of, newest, segment_name, snapshots_of
+from logdir.cluster.metadata_snapshot import require_ended
 from logdir.errors import FormatError, MalformedFileError, Problem
 from logdir.formats.own.controller_file import MetadataMark
 from logdir.refusal_slug import Why
@@ -232,6 +233,7 @@ def _load(files: MetadataFiles, base: Image, snapshot: Snapshot) -> Image:
         if not batch.is_control:
             # Offsets in a snapshot are its own (kafka-formats §8.1).
             fold.add(read_fast(batch), epoch=snapshot.epoch, timestamp_ms=as_of_ms, end=snapshot.offset)
+    require_ended(f"{files.directory}/{snapshot.name}", fold.open_since)
     return replace(fold.image(), epoch=snapshot.epoch, offset=snapshot.offset, as_of_ms=as_of_ms)
 
 

@@ -52,6 +52,22 @@ def snapshot_batches(file: MetadataFile) -> Iterator[SnapshotBatch]:
     _require(last, _FOOTER_RECORD, "a snapshot footer last")
 
 
+def require_ended(path: str, open_since: int | None) -> None:
+    """Return if no transaction is open at the end of a snapshot: its rows would be missing from the image, and what
+    they name would seem to be removed.
+
+    Args:
+        path: Path of the snapshot.
+        open_since: Offset in the snapshot at which a transaction began that has not ended; ``None``: none is open.
+
+    Raises:
+        MalformedFileError: a transaction is open.
+    """
+    if open_since is not None:
+        found = f"a transaction that begins at its offset {open_since} and does not end"
+        raise MalformedFileError(path, expected="a snapshot whose transactions end in it", found=found)
+
+
 def _require_follows(batch: Batch, last: Batch | None) -> None:
     """Check that a batch follows ``last``: no checksum covers a base offset or the order of batches."""
     following = 0 if last is None else last.last_offset + 1

@@ -8,18 +8,18 @@ attacks A1, A3, A4, A25, A46.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from logdir.cluster.assignment import Assignment, AssignmentState
+from logdir.cluster.assignment import Assignment, AssignmentState, assignment_in
 from logdir.cluster.image import Image, Partition, Source
 from logdir.decide.image.holders import holders_elsewhere
 from logdir.decide.image.trust import YOUNGER_BY_MS
 from logdir.decide.reconcile_action import Rule
 from logdir.decide.refusal import Refusal, not_formatted, refuse, refuse_quarantined
 from logdir.errors import ANOTHERS_DISK
-from logdir.evidence import Proof, Removed
+from logdir.evidence import Present, Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
@@ -42,6 +42,11 @@ _FOUND: Final = {
     AssignmentState.ELSEWHERE: "its partition is assigned to other nodes",
     AssignmentState.UNLISTED: "the cluster metadata does not name it",
 }
+_KEPT: Final = "nothing is done: keep it until another broker is in the ISR"
+_READ_ON: Final = (
+    "nothing is done: start the broker, or let more of the log count with --high-watermark and --leader-epoch, as "
+    "kafka-metadata-quorum describe --status prints them"
+)
 _WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAME: Why.ID_CONFLICT}
 
 
@@ -81,10 +86,11 @@ def candidate_for(image: Image, one: LogDirFacts, replica: Replica, assignment: 
         reason, rule = Reason.STOP_REPLICA, Rule.STOP_REPLICA
     elif evidence.proof is Proof.LIVE_CLUSTER:
         reason, rule = Reason.TOPIC_REMOVED, Rule.ID_UNKNOWN
+    elif assignment.has_left:
+        # First: its id still exists, even if its directory has the name of another topic.
+        reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     elif assignment.other_id is not None:
         reason, rule = Reason.TOPIC_ID_MISMATCH, Rule.ID_REMOVED
-    elif assignment.has_left:
-        reason, rule = Reason.REPLICA_MOVED_AWAY, Rule.MOVED_AWAY
     else:
         reason, rule = Reason.TOPIC_REMOVED, Rule.TOPIC_REMOVED
     return StagingCandidate(one=one, replica=replica, assignment=assignment, reason=reason, rule=rule)
@@ -149,7 +155,7 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
 
 
 def against_candidate(
-    image: Image, candidate: StagingCandidate, known: ReplicaIndex, *, is_ahead: bool
+    image: Image, candidate: StagingCandidate, known: ReplicaIndex, *, is_ahead: bool, beyond: Sequence[Image] = ()
 ) -> Refusal | None:
     """Return what forbids staging a replica, apart from obstacles in the replica itself.
 
@@ -158,6 +164,7 @@ def against_candidate(
         candidate: The candidate.
         known: Index of the replicas on all disks, at least of this partition.
         is_ahead: Whether its log end or epoch is known to be ahead of its other replicas (A4).
+        beyond: Metadata logs to their ends, which may not be committed, where these reach beyond ``image``.
     """
     replica, assignment = candidate.replica, candidate.assignment
     where = replica.log_dir, replica.path
@@ -188,11 +195,11 @@ def against_candidate(
                 "an old request, or the id is wanted again: then restore or purge it first",
             )
     if candidate.rule is Rule.MOVED_AWAY:
-        return _against_moving(image, replica, assignment.partition)
+        return _against_moving(image, replica, assignment.partition, beyond)
     return None
 
 
-def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Refusal | None:
+def _against_moving(image: Image, replica: Replica, one: Partition | None, beyond: Sequence[Image]) -> Refusal | None:
     where = replica.log_dir, replica.path
     if image.ended is not None:
         # It may have been assigned again after the unreadable record.
@@ -203,9 +210,30 @@ def _against_moving(image: Image, replica: Replica, one: Partition | None) -> Re
             image.ended.found,
             "nothing is done; name a whole one with --from",
         )
-    if image.source is Source.REQUESTS or (one is not None and is_held_elsewhere(image, one)):
+    if image.source is Source.REQUESTS:
         return None
-    return refuse_last_copy(*where, "nothing is done: keep it until another broker is in the ISR")
+    if one is None or not is_held_elsewhere(image, one):
+        return refuse_last_copy(*where, _KEPT)
+    return next((refusal for end in beyond if (refusal := _against_end(end, replica)) is not None), None)
+
+
+def _against_end(end: Image, replica: Replica) -> Refusal | None:
+    """Return why the end of a metadata log keeps a replica that left this node before; ``None``: it does not.
+
+    Nothing in it is known to be committed, but where it is, the replica may be the only one in sync by now.
+    """
+    where = replica.log_dir, replica.path
+    if end.ended is not None:
+        found = f"{end.ended.path}: {end.ended.mismatch()}"
+        return refuse(*where, Why.REMOVAL_NOT_PROVEN, "metadata logs that can be read to their ends", found, _READ_ON)
+    assignment = assignment_in(end, replica.ref)
+    if isinstance(assignment.evidence, Present):
+        state = _FOUND.get(assignment.state, "it is assigned here again")
+        found = f"{end.origin} at its end, offset {end.offset}: {state}"
+        return refuse(*where, Why.REMOVAL_NOT_PROVEN, _EXPECTED[AssignmentState.ELSEWHERE], found, _READ_ON)
+    if assignment.partition is not None and not is_held_elsewhere(end, assignment.partition):
+        return refuse_last_copy(*where, _KEPT)
+    return None
 
 
 def refuse_last_copy(log_dir: str, path: str, fix: str) -> Refusal:

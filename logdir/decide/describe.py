@@ -242,7 +242,7 @@ def _state(image: Image | None, one: LogDirFacts, replica: Replica) -> tuple[Sta
         return State.LEADER, partition
     if node in partition.isr:
         return State.IN_SYNC, partition
-    return (State.ELIGIBLE if node in partition.eligible else State.BEHIND), partition
+    return (State.ELIGIBLE if partition.is_eligible(node) else State.BEHIND), partition
 
 
 def _is_elsewhere(assigned: DirectoryId | None, own: str | None) -> bool:

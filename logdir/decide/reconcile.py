@@ -60,6 +60,10 @@ class ReconcileRequest:
     """What a reconcile is decided from, apart from the disks."""
 
     image: Image
+    beyond: tuple[Image, ...] = ()
+    """Metadata logs to their ends, where these reach beyond ``image`` and may not be committed: they only keep a
+    replica that left this node.
+    """
     now: Instant
     host_context: HostContext
     births: Mapping[tuple[str, str], int]
@@ -282,7 +286,7 @@ def _stages(
         is_ahead = (replica.log_dir, replica.path) in request.ahead
         decided = (
             against_age(request.image, replica, request.births)
-            or against_candidate(request.image, candidate, known, is_ahead=is_ahead)
+            or against_candidate(request.image, candidate, known, is_ahead=is_ahead, beyond=request.beyond)
             or stage_one(_asked(request, candidate), known, candidate.one, replica)
         )
         if isinstance(decided, Refusal):

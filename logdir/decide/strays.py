@@ -376,7 +376,7 @@ class _Judge:
         if candidate is None or candidate.is_held:
             return self._refused(row, against_claim(replica, assignment))
         refusal = against_age(self._image, replica, self._request.births) or against_candidate(
-            self._image, candidate, self._known, is_ahead=False
+            self._image, candidate, self._known, is_ahead=False, beyond=self._request.beyond
         )
         topic = replica.ref.topic
         if refusal is None and topic is not None and is_protected(topic, self._request.protected):

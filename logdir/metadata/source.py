@@ -19,6 +19,7 @@ from typing import Any, Final
 from logdir.cluster.metadata_file import link_refused
 from logdir.cluster.metadata_files import Gap, MetadataFiles, Torn, read_again, reading
 from logdir.cluster.metadata_names import Snapshot, base_of, newest, snapshot_of
+from logdir.cluster.metadata_snapshot import require_ended
 from logdir.errors import MalformedFileError, Problem
 from logdir.metadata.contents import Contents, ContentsFold
 from logdir.wire.batches import Batch
@@ -181,11 +182,12 @@ class _Reader:
 
         Raises:
             WireError: the snapshot is damaged, or holds a record type of a newer release.
-            MalformedFileError: the file is cut off, be it between two batches, or is no snapshot.
+            MalformedFileError: the file is cut off, be it between two batches or in a transaction, or is no snapshot.
         """
         for as_of_ms, batch in self._files.snapshot(snapshot.name):
             self._as_of_ms = as_of_ms
             self._take(batch)
+        require_ended(f"{self._files.directory}/{snapshot.name}", self._fold.open_transaction)
         self._snapshot = snapshot
         # Offsets in a snapshot are its own (kafka-formats §8.1).
         self._offset, self._epoch = snapshot.offset, snapshot.epoch

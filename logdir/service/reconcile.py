@@ -20,7 +20,8 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import controller, staging_limit
 from logdir.errors import ConfigError, Problem
 from logdir.observe.facts import LogDirFacts
-from logdir.service.cluster.image_source import Desired, against_blank, in_doubt, read_desired
+from logdir.service.cluster.ends import read_with_ends
+from logdir.service.cluster.image_source import Desired, against_blank, in_doubt
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.ports import metadata_path
@@ -118,7 +119,7 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
     now_ms = max(0, read_instant().wall_ms)
     desired = broker.ports.apart(
         metadata_path(broker.named, parse_uri(source.uri).path),
-        read_desired,
+        read_with_ends,
         source,
         broker.named,
         facts,
@@ -154,6 +155,7 @@ def decide(
     """
     request = ReconcileRequest(
         image=desired.image,
+        beyond=desired.beyond,
         now=read_instant(),
         host_context=desired.host_context(
             max_age_ms=policy.max_age_ms, is_position_confirmed=policy.is_image_confirmed

@@ -25,7 +25,8 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadError, Problem, RefusedError
 from logdir.evidence import Proof, Removed
 from logdir.observe.facts import LogDirFacts
-from logdir.service.cluster.image_source import Desired, against_blank, read_desired
+from logdir.service.cluster.ends import read_with_ends
+from logdir.service.cluster.image_source import Desired, against_blank
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.host import Host, look_at_host
 from logdir.service.log_dirs.ports import BrokerPorts, connected, metadata_path
@@ -171,7 +172,7 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
         running = ports.is_running()
         desired = ports.apart(
             metadata_path(ports.named, parse_uri(asked.source.uri).path),
-            read_desired,
+            read_with_ends,
             asked.source,
             ports.named,
             host.facts,
@@ -196,7 +197,7 @@ def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: 
     host_context = replace(desired.host_context(), has_work_roots=not host.rootless)
     request = _request(asked, host, now, desired.image, host_context)
     try:
-        request = replace(request, image=_followed(desired, request, host.facts))
+        request = replace(request, image=_followed(desired, request, host.facts), beyond=desired.beyond)
     except RefusedError:
         source_read(request.image)
         raise

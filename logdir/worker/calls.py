@@ -50,6 +50,7 @@ CALLS: Final = frozenset(
         "logdir.disk.kernel.file_system:fs_type_at",
         "logdir.service.cluster.cluster_state:read_cluster_state",
         "logdir.service.cluster.cluster_state:read_stamp",
+        "logdir.service.cluster.ends:read_with_ends",
         "logdir.service.cluster.image_source:read_desired",
         "logdir.service.layout_status:look_at",
         "logdir.service.metadata:complete",

@@ -12,6 +12,7 @@ from logdir.formats.own.controller_file import MetadataMark
 from logdir.ids import TopicId
 from logdir.observe.facts import Replica
 from logdir.reasons import Reason
+from logdir.wire.metadata_records import MetadataRecord
 from tests.logdir.cluster.log_dir import (
     DIR,
     LogDir,
@@ -188,6 +189,43 @@ class TestA46:
         later(moving)
         plan = reconcile(up_to(moving), *pair(live("a", A), live("a", A, 1)))
         assert staged(plan) == [("a-0", "replica-moved-away", True)]
+
+    @pytest.mark.parametrize(
+        ("behind", "found"),
+        [
+            ((change(raw(A), 0, replicas=(1, 2), isr=(2,)),), {"a-0": "removal-not-proven"}),
+            ((change(raw(A), 0, addingReplicas=(1,)),), {"a-0": "removal-not-proven"}),
+            ((change(raw(A), 0, isr=(1, 2)),), {"a-0": "removal-not-proven"}),
+            ((register(2, epoch=5, fenced=True),), {"a-0": "last-copy"}),
+            ((record(99),), {"a-0": "removal-not-proven"}),
+            ((remove(raw(A)),), {}),
+            ((change(raw(A), 0, leader=2),), {}),
+        ],
+        ids=["assigned", "adding", "in the isr", "holder fenced", "unreadable", "topic gone", "nothing"],
+    )
+    def test_a46_what_is_not_known_to_be_committed_may_keep_a_replica_that_left(
+        self, moving: LogDir, behind: tuple[MetadataRecord, ...], found: dict[str, str]
+    ) -> None:
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
+        later(moving)
+        image = up_to(moving)
+        if behind[0].type == 99:
+            moving.raw(bytes((1, 99, 0, 0)))
+        else:
+            moving.append(*behind)
+        plan = reconcile(image, *pair(live("a", A), live("a", A, 1)), beyond=(up_to(moving),))
+        assert (staged(plan), why(plan)) == ([] if found else [("a-0", "replica-moved-away", True)], found)
+
+    def test_a46_a_replica_that_left_is_one_also_under_a_name_that_has_another_id(self, moving: LogDir) -> None:
+        """Its id was not removed: only this node's replica was, and it may be the last one."""
+        moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(2,)))
+        later(moving)
+        facts = disk(live("b", A)), disk(live("b", B, 1), live("a", A, 1), *OTHERS, log_dir="/d9")
+        assert staged(reconcile(up_to(moving), *facts)) == [("b-0", "replica-moved-away", True)]
+        _lose_the_other(moving, "fenced")
+        later(moving)
+        plan = reconcile(up_to(moving), *facts)
+        assert (staged(plan), why(plan)) == ([], {"b-0": "last-copy"})
 
     def test_a46_a_replica_in_the_isr_is_never_staged(self, moving: LogDir) -> None:
         moving.append(change(raw(A), 0, replicas=(2, 3), addingReplicas=(), removingReplicas=(), isr=(1, 2)))

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
@@ -16,13 +16,17 @@ import pytest
 from logdir.clock import Instant
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.record import handover, layout, start_block
+from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LogDirSuspectError
+from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.formats.own import handover_file, layout_file
 from logdir.formats.own.layout_file import LayoutState
+from logdir.service.batch.handover import HandoverRequest, run
+from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.ports import BrokerPorts
 from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.report.reporter import SILENT
 from logdir.worker import state
 from tests.builders import log_dir
 from tests.tools.adopt_rig import AdoptRig, failing
@@ -186,17 +190,90 @@ def test_topic_ids_that_no_layout_file_explains_are_refused(planned: Planned) ->
     assert tree(*planned.log_dirs) == before
 
 
-def test_a_rollback_that_was_cut_off_is_finished(planned: Planned) -> None:
-    before = without_copies(tree(*planned.log_dirs))
+def cut_off_a_rollback(planned: Planned) -> None:
+    """Leave what a rollback leaves that was killed before its first move."""
     assert apply(planned)[0] == Exit.DONE
     for top in planned.log_dirs:
         path = top / "layout.json"
         file = layout_file.parse(path.read_bytes())
         path.write_bytes(layout_file.render(file._replace(state=LayoutState.ROLLING_BACK)))
+
+
+@contextmanager
+def opened_as_a_daemon(planned: Planned) -> Iterator[OpenBroker]:
+    request = BrokerRequest(log_dirs=planned.words[1])
+    with opened(request, changes=True, needs_all=False, is_start_block_allowed=True) as broker:
+        yield broker
+
+
+def let_go(broker: OpenBroker, log_dir: str) -> None:
+    """Let go a log dir of an open broker, as ``logdirctl disk release`` does."""
+    broker.ports.let_go(log_dir, Problem("log-dir-released", log_dir, "one that is open", "one let go"))
+
+
+def blocked(planned: Planned) -> list[bool]:
+    """Whether the start block is in each log dir."""
+    return ["node.id=2147483647\n" in (top / "meta.properties").read_text() for top in planned.log_dirs]
+
+
+def test_a_rollback_that_was_cut_off_is_finished(planned: Planned) -> None:
+    before = without_copies(tree(*planned.log_dirs))
+    cut_off_a_rollback(planned)
     said = ctl("handover", *planned.words)
     assert (said.status, said.err) == (Exit.DONE, ""), said
     assert "a change of layout was ended, and the start block lifted" in said.out
     assert without_copies(tree(*planned.log_dirs)) == before
+
+
+@pytest.mark.parametrize("away", [0, 1])
+@pytest.mark.parametrize("is_skipped", [False, True], ids=["all needed", "skipped"])
+@pytest.mark.parametrize("has_failed", [False, True], ids=["let go", "failed"])
+def test_a21_no_start_block_is_lifted_where_a_log_dir_drops_out_before_that(
+    planned: Planned, away: int, monkeypatch: pytest.MonkeyPatch, *, is_skipped: bool, has_failed: bool
+) -> None:
+    """It was whole at the beginning, and is not any more once the replicas of all log dirs were moved."""
+    cut_off_a_rollback(planned)
+    where = str(planned.log_dirs[away])
+    moved = []
+    check = layout.require_no_prefixes
+    with opened_as_a_daemon(planned) as broker:
+
+        def drop_out_after_the_last(open_dir: OpenLogDir) -> None:
+            check(open_dir)
+            moved.append(open_dir.log_dir)
+            if len(moved) == len(planned.log_dirs):
+                if has_failed:
+                    broker.quarantined[where] = Problem("sync-failed", where, "a disk without a failed sync", "one")
+                else:
+                    let_go(broker, where)
+
+        monkeypatch.setattr(layout, "require_no_prefixes", drop_out_after_the_last)
+        asked = HandoverRequest(skipped=(where,) if is_skipped else ())
+        with pytest.raises(LogDirError) as raised:
+            run(broker, asked, is_applied=True, reporter=SILENT)
+    assert raised.value.path == where
+    assert len(moved) == len(planned.log_dirs)
+    assert blocked(planned) == [True, True]
+
+
+@pytest.mark.parametrize("away", [0, 1])
+def test_a21_no_start_block_is_lifted_beside_a_log_dir_that_is_let_go_before_the_layout_is_read(
+    planned: Planned, away: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off_a_rollback(planned)
+    where = str(planned.log_dirs[away])
+    read = start_block.state
+    with opened_as_a_daemon(planned) as broker:
+
+        def let_go_after_that(open_dirs: Sequence[OpenLogDir]) -> StartBlockState:
+            found = read(open_dirs)
+            let_go(broker, where)
+            return found
+
+        monkeypatch.setattr(start_block, "state", let_go_after_that)
+        with pytest.raises(LogDirError, match=r"^log-dirs-incomplete: "):
+            run(broker, HandoverRequest(), is_applied=True, reporter=SILENT)
+    assert blocked(planned) == [True, True]
 
 
 def test_an_adoption_that_was_cut_off_is_finished(tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ Spec: design §2 laws 4, 5, §6 ``handover``, §8; attacks A16, A22, A30, A37.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from logdir.decide.layout.action import Decision
 from logdir.decide.layout.handover import hand_over
+from logdir.disk.batch_loop import Held
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import handover, start_block
 from logdir.disk.record.start_block import StartBlockState
@@ -29,6 +31,7 @@ from logdir.refusal_slug import Why
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
+from logdir.service.log_dirs.quarantine import require_none_quarantined
 from logdir.service.log_dirs.request import require_log_dirs
 from logdir.service.report.exit_status import Exit
 from logdir.service.report.reporter import Reporter
@@ -78,7 +81,7 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
     _require_allowed(broker, decision)
     if is_applied:
         if decision.phases:
-            _end(broker, decision, reporter)
+            _end(broker, asked, decision, reporter)
         not_kept = _keep(broker)
         _require_whole(broker, asked)
     return Ran(
@@ -165,13 +168,22 @@ def _require_allowed(broker: OpenBroker, decision: Decision) -> None:
     for refused in decision.refused:
         raise refused
     if decision.phases:
-        for problem in broker.quarantined.values():
-            raise RefusedError.of(problem)
+        require_none_quarantined(broker.quarantined)
 
 
-def _end(broker: OpenBroker, decision: Decision, reporter: Reporter) -> None:
+def _end(broker: OpenBroker, asked: HandoverRequest, decision: Decision, reporter: Reporter) -> None:
     """Carry out a decision as a whole. Raises what kept it from its end."""
-    report = carry_out(broker.open_dirs, decision, broker.batch, reporter=reporter, run_at=broker.run_at)
+
+    @contextmanager
+    def hold() -> Iterator[Held]:
+        with broker.batch() as held:
+            # A log dir may have failed, fallen silent or been let go meanwhile. The others keep their start block then:
+            # nothing else keeps a stock broker from starting without it.
+            require_none_quarantined(broker.quarantined)
+            _require_whole(broker, asked)
+            yield held
+
+    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
     for error in (*report.failed.values(), *report.refused):
         raise error
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from logdir.cluster import metadata_files, metadata_log, request_document, requests, znodes
+from logdir.cluster import metadata_files, request_document, requests, znodes
 from logdir.cluster.assignment import AssignmentState, assignment_in
 from logdir.cluster.image import Image, Source, remembering
 from logdir.cluster.metadata_log import Watermark
@@ -36,22 +36,20 @@ from logdir.errors import (
     NoPermissionError,
     Problem,
 )
-from logdir.formats.kafka import meta_properties
-from logdir.formats.own.controller_file import ControllerFile, MetadataMark
+from logdir.formats.own.controller_file import ControllerFile
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.metadata.topic_detail import Details, read_details
 from logdir.observe.facts import LogDirFacts, Replica
-from logdir.paths import META_PROPERTIES, METADATA_DIR
+from logdir.paths import METADATA_DIR
 from logdir.service.cluster.own_log import as_ended, ends_now, is_same, own_log, own_logs, reaches
+from logdir.service.cluster.read_log import WHOLE, read_log
 from logdir.service.cluster.read_whole import read_whole, readable
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 
 _MORE_READS: Final = 3
 """How often the log of a running broker is read on; it appends to it about twice a second."""
-_WHOLE = Watermark(offset=2**63 - 1, epoch=0, is_prefix_checked=True)
-"""A watermark beyond the end of any log."""
 _NAME_ONE = "name a source: --from metadata:DIR, cluster:FILE, request:FILE or znodes:FILE"
 _QUIET = frozenset((AssignmentState.WANTED, AssignmentState.NOT_COVERED, AssignmentState.ZERO_ID))
 """States of live replicas for which the directory name is enough: they are not opened, and their age is not read."""
@@ -80,6 +78,10 @@ class Desired:
     """If requested: whether ``image`` describes the current state of the cluster."""
     is_guessed: bool = False
     """Whether ``image`` may be current, but the broker's unknown configuration may name another metadata log."""
+    beyond: tuple[Image, ...] = ()
+    """If requested: what metadata logs that reach beyond ``image`` contain at their ends about replicas that left this
+    node (``ends.read_with_ends``).
+    """
     details: Details | None = None
     """For a metadata log, if requested: the details of every topic that ``image`` leaves out."""
 
@@ -180,13 +182,13 @@ def _read_desired(
             is_ours = any(is_same(path, directory) for path in own_logs(named, facts))
             is_alone = is_end_needed and is_ours and is_only_voter(directory, node_id)
             # Everything in the log of the only voter is committed.
-            bound = _WHOLE if is_alone else watermark
+            bound = WHOLE if is_alone else watermark
             with _naming_own_log(directory, is_default=not uri.path):
-                image = _read_log(directory, node_id, bound, last_applied, is_past_needed=is_past_needed)
+                image = read_log(directory, node_id, bound, last_applied, is_past_needed=is_past_needed)
                 if is_alone and is_own and is_broker_running:
                     image = _caught_up(image, named, facts, last_applied)
                 if is_end_needed:
-                    latest = image if is_alone else _read_log(directory, node_id, _WHOLE, last_applied, known=image)
+                    latest = image if is_alone else read_log(directory, node_id, WHOLE, last_applied, known=image)
                     latest = as_ended(latest, directory) if is_ours else latest
                     word = quorum_word(source)
                     is_current = is_alone and is_own and named.may_be_only_voter and ends_now(image, named, facts)
@@ -312,33 +314,6 @@ def _metadata_dir(path: str | None) -> str:
     return inner if os.path.basename(path) != METADATA_DIR and is_there else path
 
 
-def _read_log(
-    directory: str,
-    node_id: int,
-    watermark: Watermark | None,
-    last_applied: ControllerFile | None,
-    *,
-    is_past_needed: bool = False,
-    known: Image | None = None,
-) -> Image:
-    mark: MetadataMark | None = None if last_applied is None else last_applied.metadata
-    with readable(directory):
-        cluster_id = _cluster_of(directory)
-        past = known
-        if is_past_needed:
-            past = metadata_log.read_with_past(directory, node_id=node_id, cluster_id=cluster_id)
-        image = metadata_log.read(
-            directory, node_id=node_id, cluster_id=cluster_id, watermark=watermark, known=past, last_applied=mark
-        )
-        if watermark is None or mark is None or image.offset >= mark.offset:
-            return image
-        # The given watermark is older than the last applied position, which was committed, too.
-        farther = Watermark(offset=mark.offset, epoch=mark.epoch)
-        return metadata_log.read(
-            directory, node_id=node_id, cluster_id=cluster_id, watermark=farther, known=image, last_applied=mark
-        )
-
-
 def _caught_up(
     image: Image, named: BrokerConfig, facts: Sequence[LogDirFacts], last_applied: ControllerFile | None
 ) -> Image:
@@ -351,16 +326,9 @@ def _caught_up(
             break
         with metadata_files.reading(image.origin) as files:
             files.forget()  # So that what was appended since it was opened is seen.
-        farther = _read_log(image.origin, image.node_id, _WHOLE, last_applied, known=farther)
+        farther = read_log(image.origin, image.node_id, WHOLE, last_applied, known=farther)
     # A voter added meanwhile may lack what was appended after it.
     return farther if is_only_voter(image.origin, image.node_id) else image
-
-
-def _cluster_of(directory: str) -> str | None:
-    path = f"{os.path.dirname(os.path.abspath(directory))}/{META_PROPERTIES}"
-    if not Path(path).exists():
-        return None
-    return meta_properties.parse(read_whole(path, 1 << 20), path).cluster_id
 
 
 def _changed_ms(path: str) -> int:

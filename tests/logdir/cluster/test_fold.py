@@ -47,17 +47,38 @@ def test_a_change_replaces_what_it_names_and_counts_epochs() -> None:
         ),
         (
             PartitionChangeRow(0, A, isr=(), eligible_leader_replicas=(1,), last_known_elr=(2,)),
-            before._replace(isr=(), eligible=(1, 2), partition_epoch=1),
+            before._replace(isr=(), eligible=(1,), last_known=(2,), partition_epoch=1),
         ),
         (PartitionChangeRow(0, A, leader_recovery_state=1), before._replace(partition_epoch=1)),
     ):
         assert fold(image, row).topics[A].partitions[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("row", "eligible", "last_known"),
+    [
+        (PartitionChangeRow(0, A, last_known_elr=(3,)), (1,), (3,)),
+        (PartitionChangeRow(0, A, eligible_leader_replicas=(3,)), (3,), (2,)),
+        (PartitionChangeRow(0, A, eligible_leader_replicas=()), (), (2,)),
+        (PartitionChangeRow(0, A, isr=(3,)), (1,), (2,)),
+        (PartitionChangeRow(0, A, eligible_leader_replicas=(), last_known_elr=()), (), ()),
+    ],
+    ids=["last known alone", "eligible alone", "eligible emptied", "neither", "both emptied"],
+)
+def test_a_change_of_one_list_of_eligible_leaders_keeps_the_other(
+    row: PartitionChangeRow, eligible: tuple[int, ...], last_known: tuple[int, ...]
+) -> None:
+    with_both = put(replicas=(2, 3), isr=(), leader=-1, eligible_leader_replicas=(1,), last_known_elr=(2,))
+    one = fold(fold(EMPTY, TopicRow("a", A), with_both), row).topics[A].partitions[0]
+    assert (one.eligible, one.last_known) == (eligible, last_known)
+    assert one.is_in_sync(1) == (1 in eligible)
+
+
 def test_eligible_leaders_and_directories_can_be_asked_for() -> None:
     one = Partition((1, 2), (), (), (), -1, 0, 0, DIR + bytes(16), (2,))
     assert one.is_in_sync(2)
     assert not one.is_in_sync(1)
+    assert one._replace(last_known=(1,)).is_in_sync(1)
     assert bytes(one.directory(2) or b"") == bytes(16)
     assert one.directory(3) is None
     assert one._replace(directories=DIR).directory(1) is None

@@ -205,6 +205,19 @@ def test_a_snapshot_with_an_unknown_record_type_gives_no_image(log: LogDir) -> N
         committed(log)
 
 
+def test_a_snapshot_with_a_transaction_that_does_not_end_gives_no_image(log: LogDir) -> None:
+    log.append(topic("a", A), topic("b", B))
+    path = log.snapshot(begin(), topic("a", A), end(), begin(), topic("b", B))
+    # The rows behind the second begin would be missing, and so would seem to be removed.
+    with pytest.raises(MalformedFileError) as caught:
+        committed(log)
+    assert (caught.value.path, caught.value.expected) == (str(path), "a snapshot whose transactions end in it")
+    assert metadata_log.read_with_past(str(log.directory), node_id=1, cluster_id=CLUSTER) is None
+    path.unlink()
+    log.snapshot(begin(), topic("a", A), end(), begin(), topic("b", B), end())
+    assert names(committed(log)) == {"a", "b"}
+
+
 def test_a_torn_tail_is_the_end_and_no_trouble(log: LogDir) -> None:
     whole = log.append(topic("a", A))
     log.append(topic("b", B))

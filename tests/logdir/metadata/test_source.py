@@ -48,7 +48,7 @@ def compare(look: Look, image: Image) -> None:
             assert (row.leader, row.leader_epoch, row.partition_epoch) == one[4:7]
             assert b"".join(row.directories) == one.directories
             if row.eligible_leader_replicas or row.last_known_elr:
-                assert (row.eligible_leader_replicas or ()) + (row.last_known_elr or ()) == one.eligible
+                assert (row.eligible_leader_replicas or (), row.last_known_elr or ()) == (one.eligible, one.last_known)
     assert contents.brokers.keys() == image.brokers.keys()
     for number, fields in contents.brokers.items():
         broker = image.brokers[number]

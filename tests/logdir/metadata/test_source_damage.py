@@ -75,6 +75,16 @@ def test_what_cannot_be_used_ends_it_there(damage: Callable[[LogDir], None], tmp
     assert read_directory(str(tmp_path)).contents == look.contents
 
 
+def test_a_snapshot_with_a_transaction_that_does_not_end_is_not_shown(tmp_path: Path) -> None:
+    log = LogDir(tmp_path)
+    some(log)
+    path = log.snapshot(topic("a", A), log_dir.begin(), topic("b", B))
+    for read, where in ((read_directory, tmp_path), (read_file, path)):
+        with pytest.raises(MalformedFileError, match="a snapshot whose transactions end in it") as caught:
+            read(str(where))
+        assert caught.value.path == str(path)
+
+
 @pytest.mark.parametrize("by", [-2, -1, 1])
 def test_a_base_offset_that_does_not_follow_ends_it_before_its_batch(by: int, tmp_path: Path) -> None:
     """No checksum covers it: a batch that seems to be read already would be left out, and nothing would show it."""

@@ -168,6 +168,12 @@ def decide(
     if desired.document is None:
         return Decided(plan=plan_reconcile(request, facts), document=None)
     document = plan_document(
-        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
+        desired.document,
+        None,
+        request,
+        facts,
+        node_id=desired.node_id,
+        cluster_id=desired.cluster_id,
+        written_ms=desired.written_ms,
     )
     return Decided(plan=document.plan, document=document)

@@ -92,7 +92,15 @@ class Broker:
             **self.options,
         )
         parsed = request_document.parse(universe.text(document), "/inbox/1.json")
-        return plan_document(parsed, self.known, asked, self.facts, node_id=NODE, cluster_id=CLUSTER)
+        return plan_document(
+            parsed,
+            self.known,
+            asked,
+            self.facts,
+            node_id=NODE,
+            cluster_id=CLUSTER,
+            written_ms=self.now.wall_ms,
+        )
 
     def receives(self, document: dict[str, Any]) -> DocumentPlan:
         """Do what follows."""

@@ -44,7 +44,7 @@ from logdir.metadata.topic_detail import Details, read_details
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import META_PROPERTIES, METADATA_DIR
 from logdir.service.cluster.own_log import as_ended, ends_now, is_same, own_log, own_logs, reaches
-from logdir.service.cluster.read_whole import read_whole, readable
+from logdir.service.cluster.read_whole import read_dated, read_whole, readable
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 
@@ -68,6 +68,8 @@ class Desired:
     """
     document: RequestDocument | None
     """The request document of ``request:``; ``None`` for another source."""
+    written_ms: int
+    """When the request document was written, by the time of its file, but not later than now; 0 for another source."""
     node_id: int
     cluster_id: str | None
     """The cluster id of the log dirs."""
@@ -168,6 +170,7 @@ def _read_desired(
     watermark = _watermark(source, last_applied)
     node_id, cluster_id = _host_of(named, facts)
     document = None
+    written_ms = 0
     latest = None
     is_own = is_current = is_guessed = False
     match uri.scheme:
@@ -194,14 +197,15 @@ def _read_desired(
                     may_be_current = image.ended is None and (is_alone if is_own else word is not None)
                     is_guessed = may_be_current and named.metadata_log_dir is None
         case Scheme.REQUEST:
-            document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
-            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
+            read = read_dated(uri.path, request_document.MAX_BYTES)
+            document = request_document.parse(read.data, uri.path)
+            written_ms = max(0, min(now_ms, read.written_ms))
+            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, written_ms=written_ms, acts=False)
             image = requests.fold(None, document, receipt)
         case Scheme.ZNODES:
-            data = read_whole(uri.path, znodes.MAX_BYTES)
+            read = read_dated(uri.path, znodes.MAX_BYTES)
             # The document has no time of its own, and its file time may be that of a copy: it never counts as current.
-            taken_ms = min(now_ms, _changed_ms(uri.path))
-            image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+            image = znodes.parse(read.data, uri.path, node_id=node_id, as_of_ms=min(now_ms, read.written_ms))
         case Scheme.CLUSTER:
             # Loaded where it is used: TLS takes longer to load than a small log takes to read.
             from logdir.service.cluster.live_source import read_live
@@ -212,6 +216,7 @@ def _read_desired(
         uri=uri,
         image=remembering(image, _ids(facts)),
         document=document,
+        written_ms=written_ms,
         node_id=node_id,
         cluster_id=cluster_id,
         last_applied=last_applied,
@@ -361,11 +366,6 @@ def _cluster_of(directory: str) -> str | None:
     if not Path(path).exists():
         return None
     return meta_properties.parse(read_whole(path, 1 << 20), path).cluster_id
-
-
-def _changed_ms(path: str) -> int:
-    with readable(path):
-        return Path(path).stat().st_mtime_ns // 1_000_000
 
 
 def against_blank(image: Image) -> Problem | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.document import DocumentPlan, plan_document
-from logdir.decide.image.position import highest
+from logdir.decide.image.position import highest, readable
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.staged.deadline import DelayPolicy
@@ -113,7 +113,7 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()
-    last_applied = highest(broker.on_all(controller.read_records))
+    records = broker.on_all(controller.read_records)
     facts = broker.look(NOTHING)
     now_ms = max(0, read_instant().wall_ms)
     desired = broker.ports.apart(
@@ -122,7 +122,8 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         source,
         broker.named,
         facts,
-        last_applied,
+        highest(records),
+        readable=readable(records),
         now_ms=now_ms,
         is_broker_running=running,
     )

@@ -3,8 +3,8 @@ only if it is addressed to this node.
 
 (controller epoch, sequence) must rise; an equal or lower pair changes nothing. A document after a gap, or from a new
 controller that did not begin with a FULL request, is applied without the earlier knowledge, and *FULL wanted* is set
-until a FULL request arrives. Without ``controller.json`` only a FULL request is accepted, and no action follows from
-it: it might be an old one.
+until a FULL request arrives. Without ``controller.json`` only a FULL request is accepted, and no action or record
+follows from it until an operator confirms it: it might be an old one. Records that are left on other disks count.
 
 Not here: the actions (``document``, ``reconcile``).
 
@@ -39,6 +39,7 @@ class Code(IntEnum):
     INCONSISTENT_TOPIC_ID = 103
 
 
+_ANYWAY = "logdirctl reconcile --from request:FILE --even-if-older-metadata --apply"
 ID_IS_GONE = frozenset((Reason.TOPIC_ID_MISMATCH, Reason.TOPIC_REMOVED))
 """Reasons of staging that mean the id itself was removed: a later request for that id is outdated (attacks A3)."""
 
@@ -50,8 +51,10 @@ class Admitted:
     acts: bool
     """Whether actions follow; otherwise the document only adds knowledge."""
     is_after_gap: bool
-    last_applied: ControllerFile
-    """The record to make durable after all its actions are done; until then the document may be given again."""
+    last_applied: ControllerFile | None
+    """The record to make durable after all its actions are done; until then the document may be given again. ``None``:
+    the record is lost, and no operator has confirmed the document.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ def admit(
     node_id: int,
     cluster_id: str | None,
     last_applied: ControllerFile | None,
+    readable: ControllerFile | None = None,
     staged: Iterable[StagedReplica],
     is_confirmed: bool = False,
 ) -> Admission:
@@ -86,6 +90,7 @@ def admit(
         node_id: Node id of this broker.
         cluster_id: Cluster id of its log dirs.
         last_applied: ``controller.json``; ``None`` if it is missing or unreadable.
+        readable: What is left of it then, from ``position.readable``.
         staged: All staged replicas of all log dirs.
         is_confirmed: Whether an operator confirms the document although ``controller.json`` is missing.
     """
@@ -93,52 +98,53 @@ def admit(
     if problem is not None:
         return Rejected(code=Code.INVALID_REQUEST, problem=problem)
     is_full = document.type is RequestType.FULL
-    if last_applied is None:
-        if not is_full:
-            fix = "give the controller's next FULL request: only such a one is applied without the file"
-            found = f"{document.api.value} of type {document.type.name}"
-            return Rejected(
-                code=Code.STALE_CONTROLLER_EPOCH,
-                problem=Problem(
-                    Why.FULL_REQUEST_NEEDED.value,
-                    document.path,
-                    f"a FULL request while {FILE_NAME} is lost",
-                    found,
-                    fix,
-                ),
-            )
-        fresh = begin(cluster_id, node_id)
-        return _stale(document, staged) or Admitted(
-            acts=is_confirmed,
-            is_after_gap=True,
-            last_applied=_followed(document, fresh, is_full_wanted=not is_confirmed),
-        )
-    known = last_applied.requests
-    stale_broker = _against_broker_epoch(document, last_applied)
-    if stale_broker is not None:
-        return stale_broker
-    mark = _mark(document)
-    if known is not None and mark == known:
+    is_lost = last_applied is None
+    if is_lost and not is_full:
+        return _full_wanted(document)
+    known = last_applied or readable or begin(cluster_id, node_id)
+    against = _against_broker_epoch(document, known) or _against_mark(document, known)
+    if against is not None:
+        return against
+    if is_lost:
+        # An unconfirmed FULL might be an old one. It makes no record whole: what the lost one held would be forgotten.
+        followed = _followed(document, known, is_full_wanted=False) if is_confirmed else None
+        return _stale(document, staged) or Admitted(acts=is_confirmed, is_after_gap=True, last_applied=followed)
+    if _mark(document) == known.requests:
         return Repeated()
-    if known is not None and mark < known:
-        expected = f"a request after epoch {known.controller_epoch}, sequence {known.sequence}"
-        found = f"epoch {mark.controller_epoch}, sequence {mark.sequence}"
-        return Rejected(
-            code=Code.STALE_CONTROLLER_EPOCH,
-            problem=Problem(
-                Why.REQUEST_OVERTAKEN.value,
-                document.path,
-                expected,
-                found,
-                "superseded by a newer one; nothing was done",
-            ),
-        )
-    is_after_gap = not is_full and _may_lack_one(document, last_applied)
+    is_after_gap = not is_full and _may_lack_one(document, known)
+    is_full_wanted = not is_full and (known.is_full_wanted or is_after_gap)
     return _stale(document, staged) or Admitted(
         acts=True,
         is_after_gap=is_after_gap,
-        last_applied=_followed(
-            document, last_applied, is_full_wanted=not is_full and (last_applied.is_full_wanted or is_after_gap)
+        last_applied=_followed(document, known, is_full_wanted=is_full_wanted),
+    )
+
+
+def _full_wanted(document: RequestDocument) -> Rejected:
+    return Rejected(
+        code=Code.STALE_CONTROLLER_EPOCH,
+        problem=Problem(
+            Why.FULL_REQUEST_NEEDED.value,
+            document.path,
+            f"a FULL request while {FILE_NAME} is lost",
+            f"{document.api.value} of type {document.type.name}",
+            f"give the controller's next FULL request: {_ANYWAY} follows it without the file",
+        ),
+    )
+
+
+def _against_mark(document: RequestDocument, last_applied: ControllerFile) -> Rejected | None:
+    known, mark = last_applied.requests, _mark(document)
+    if known is None or mark >= known:
+        return None
+    return Rejected(
+        code=Code.STALE_CONTROLLER_EPOCH,
+        problem=Problem(
+            Why.REQUEST_OVERTAKEN.value,
+            document.path,
+            f"a request after epoch {known.controller_epoch}, sequence {known.sequence}",
+            f"epoch {mark.controller_epoch}, sequence {mark.sequence}",
+            "superseded by a newer one; nothing was done",
         ),
     )
 

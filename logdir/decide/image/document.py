@@ -20,6 +20,7 @@ from logdir.cluster.image import Image
 from logdir.cluster.request_document import Api, Item, RequestDocument
 from logdir.cluster.requests import Receipt
 from logdir.decide.image.admission import Admitted, Code, Rejected, Repeated, admit
+from logdir.decide.image.position import position_unknown
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
@@ -80,6 +81,7 @@ def plan_document(
         node_id=node_id,
         cluster_id=cluster_id,
         last_applied=host_context.last_applied,
+        readable=host_context.readable,
         staged=[item for one in facts for item in one.staged],
         is_confirmed=host_context.is_position_confirmed,
     )
@@ -118,15 +120,19 @@ def _follow(
     is_done = plan.refused is None and plan.over_limit is None
     # A document without actions asks nothing of a replica: no refusal of one is an answer.
     refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
-    last_applied = replace(
-        admitted.last_applied, is_full_wanted=admitted.last_applied.is_full_wanted or bool(image.conflicting)
-    )
+    last_applied = admitted.last_applied
+    if last_applied is not None and image.conflicting:
+        last_applied = replace(last_applied, is_full_wanted=True)
     return DocumentPlan(
         code=Code.NONE,
         answers=tuple(_answers(document, image_before, facts, refused=refused, is_repeated=False)),
         problem=None,
         image=image,
-        plan=replace(plan, last_applied=last_applied if is_done else None),
+        plan=replace(
+            plan,
+            last_applied=last_applied if is_done else None,
+            unrecorded=position_unknown() if last_applied is None else None,
+        ),
     )
 
 

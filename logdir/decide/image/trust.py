@@ -38,6 +38,8 @@ class HostContext:
     last_applied: ControllerFile | None
     """``controller.json``; ``None`` if it is missing or unreadable."""
     is_broker_running: bool
+    readable: ControllerFile | None = None
+    """From ``position.readable``: what is left of ``controller.json`` where one is lost, to start from."""
     max_age_ms: int = DEFAULT_MAX_AGE_MS
     is_own_log: bool = False
     """Whether the image is from the metadata log that this host's broker writes."""

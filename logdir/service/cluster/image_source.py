@@ -74,6 +74,8 @@ class Desired:
     cluster_id: str | None
     """The cluster id of the log dirs."""
     last_applied: ControllerFile | None
+    readable: ControllerFile | None
+    """What is left of the last applied position where ``last_applied`` is ``None``; else the same."""
     is_own_log: bool
     is_broker_running: bool
     latest: Image | None = None
@@ -95,6 +97,7 @@ class Desired:
         """
         return HostContext(
             last_applied=self.last_applied,
+            readable=self.readable,
             is_broker_running=self.is_broker_running,
             max_age_ms=max_age_ms,
             is_own_log=self.is_own_log,
@@ -110,6 +113,7 @@ def read_desired(
     *,
     now_ms: int,
     is_broker_running: bool,
+    readable: ControllerFile | None = None,
     is_past_needed: bool = True,
     is_end_needed: bool = False,
     is_detail_needed: bool = False,
@@ -123,6 +127,7 @@ def read_desired(
         last_applied: From ``decide.image.position.highest``.
         now_ms: Current wall clock time, milliseconds.
         is_broker_running: From ``is_running``.
+        readable: From ``decide.image.position.readable``; what it names of the metadata log was committed.
         is_past_needed: Whether to search the log before its newest snapshot for removals.
         is_end_needed: Whether the current state matters: the own log of the only voter then counts to its end, and for
             other logs it is checked that the given high watermark is later than the broker's stop.
@@ -143,12 +148,13 @@ def read_desired(
             source,
             named,
             facts,
-            last_applied,
+            last_applied or readable,
             now_ms=now_ms,
             is_broker_running=is_broker_running,
             is_past_needed=is_past_needed,
             is_end_needed=is_end_needed,
         )
+        desired = replace(desired, last_applied=last_applied)
         if not is_detail_needed:
             return desired
         return replace(desired, details=read_details(desired.image, desired.image.topics))
@@ -220,6 +226,7 @@ def _read_desired(
         node_id=node_id,
         cluster_id=cluster_id,
         last_applied=last_applied,
+        readable=last_applied,
         is_own_log=is_own,
         is_broker_running=is_broker_running,
         latest=latest,

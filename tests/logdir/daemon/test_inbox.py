@@ -329,6 +329,27 @@ def test_what_the_staging_limit_holds_back_is_refused_with_the_way_on(tmp_path: 
         assert one.staged() == []
 
 
+def test_a03_with_a_lost_record_documents_are_refused_with_what_confirms_one(tmp_path: Path) -> None:
+    """What lies in ``done`` is put in again: none of it acts."""
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        lost = Path(f"{one.log_dirs[1]}.logdird/controller.json")
+        lost.write_bytes(lost.read_bytes()[:40])
+        one.start()
+        way_out = "run logdirctl reconcile --from URI --even-if-older-metadata --apply"
+        until("status says so", lambda: any(way_out in line for line in waiting(one)))
+        for sequence in (1, 2):
+            put(one, f"{sequence}.json", WITHOUT_GONE | {"sequence": sequence})
+            until_handled(one, refused=sequence)
+            assert way_out in error_of(one, f"{sequence}.json")
+        assert (one.staged(1), position(one)) == ([], None)
+        refused = f"request:{one.folder}/state/inbox/refused/2.json"
+        words = ("reconcile", "--from", refused, "--config", one.config, "--even-if-older-metadata", "--apply")
+        assert ctl(*words).status == Exit.DONE
+        assert (one.staged(1), position(one)) == ([f"{GONE}_0", f"{GONE}_1"], (5, 2))
+        until("nothing waits", lambda: waiting(one) == [])
+
+
 def test_a_request_after_a_missed_one_lets_the_status_ask_for_a_full_one(tmp_path: Path) -> None:
     with daemon(tmp_path, more=SWEEP) as one:
         broker(one)

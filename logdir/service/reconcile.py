@@ -69,7 +69,7 @@ class Policy:
     is_confirmed: bool = False
     """Whether more than the staging limit may be staged (``--even-over-limit``)."""
     is_image_confirmed: bool = False
-    """Whether the metadata may be older than the last applied (``--even-if-older-metadata``)."""
+    """Whether the metadata, or a FULL request, may be older than the last applied (``--even-if-older-metadata``)."""
 
     def problems(self) -> tuple[Problem, ...]:
         """Return a problem for each number that is out of its range."""

@@ -14,7 +14,7 @@ from logdir.formats.own import controller_file
 from logdir.formats.own.controller_file import MetadataMark, RequestMark
 from tests.logdir.cluster.log_dir import noop
 from tests.reconcile.universe import document, listed, stopped
-from tests.tools.reconcile_rig import GONE, PARTITIONS, PAY, Rig, gone_records
+from tests.tools.reconcile_rig import GONE, PARTITIONS, PAY, Rig, age, gone_records
 from tools.cli.arguments import Exit
 
 EVERY = tuple(range(PARTITIONS))
@@ -126,3 +126,27 @@ def test_a03_no_image_that_is_done_in_part_lowers_the_mark_of_requests(rig: Rig)
     (rig.disks[1] / "gone-1" / "odd").mkdir()
     rig.reconcile("metadata:", "--apply", ANYWAY)
     assert {one.requests for one in rig.controller()} == {LAST}
+
+
+@pytest.mark.parametrize("high", [{"epoch": 2**31 - 1}, {"broker_epoch": 2**63 - 1}], ids=str)
+def test_a_document_of_the_highest_epochs_locks_out_none_that_an_operator_confirms(
+    rig: Rig, high: dict[str, Any]
+) -> None:
+    """ZooKeeper was restored: its epochs start again. What is done in part may be given again."""
+    states = listed(pay=(PAY, EVERY), gone=(GONE, (0, 1)))
+    bad = rig.document(document(states, type=FULL, sequence=9, **high))
+    assert rig.reconcile(bad, "--apply").status == Exit.DONE
+    source = rig.document(WITHOUT_GONE)
+    refused = rig.reconcile(source, "--apply", "--even-over-limit")
+    assert (refused.status, f"{ANYWAY} --apply" in refused.err, rig.deleting()) == (Exit.REFUSED, True, [])
+    odd = rig.disks[1] / "gone-1" / "odd"
+    odd.mkdir()
+    assert rig.reconcile(source, "--apply", ANYWAY, "--even-over-limit").status == Exit.PROBLEMS
+    assert {(one.requests, one.broker_epoch, one.is_full_wanted) for one in rig.controller()} == {
+        (RequestMark(controller_epoch=5, sequence=500), 40, True)
+    }
+    odd.rmdir()
+    age(*rig.disks)
+    assert rig.reconcile(source, "--apply", "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=501)}

@@ -1,10 +1,11 @@
 """Admission of request documents (LeaderAndIsr or StopReplica requests as JSON): each is applied once, in order, and
 only if it is addressed to this node.
 
-(controller epoch, sequence) must rise; an equal or lower pair changes nothing. A document after a gap, or from a new
-controller that did not begin with a FULL request, is applied without the earlier knowledge, and *FULL wanted* is set
-until a FULL request arrives. Without ``controller.json`` only a FULL request is accepted, and no action or record
-follows from it until an operator confirms it: it might be an old one. Records that are left on other disks count.
+(controller epoch, sequence) must rise; an equal or lower pair changes nothing, unless an operator confirms a lower FULL
+request. A document after a gap, or from a new controller that did not begin with a FULL request, is applied without the
+earlier knowledge, and *FULL wanted* is set until a FULL request arrives. Without ``controller.json`` only a FULL request
+is accepted, and no action or record follows from it until an operator confirms it: it might be an old one. The records
+that are left on other disks still count.
 
 Not here: the actions (``document``, ``reconcile``).
 
@@ -40,6 +41,9 @@ class Code(IntEnum):
 
 
 _ANYWAY = "logdirctl reconcile --from request:FILE --even-if-older-metadata --apply"
+_STARTS_AGAIN = (
+    f"if the controller's epochs start again, as after a restore of ZooKeeper, give its FULL request: {_ANYWAY}"
+)
 ID_IS_GONE = frozenset((Reason.TOPIC_ID_MISMATCH, Reason.TOPIC_REMOVED))
 """Reasons of staging that mean the id itself was removed: a later request for that id is outdated (attacks A3)."""
 
@@ -92,7 +96,8 @@ def admit(
         last_applied: ``controller.json``; ``None`` if it is missing or unreadable.
         readable: What is left of it then, from ``position.readable``.
         staged: All staged replicas of all log dirs.
-        is_confirmed: Whether an operator confirms the document although ``controller.json`` is missing.
+        is_confirmed: Whether an operator confirms a FULL request although ``controller.json`` is missing, or holds
+            higher epochs, which the document then replaces.
     """
     problem = _against_address(document, node_id)
     if problem is not None:
@@ -103,16 +108,19 @@ def admit(
         return _full_wanted(document)
     known = last_applied or readable or begin(cluster_id, node_id)
     against = _against_broker_epoch(document, known) or _against_mark(document, known)
-    if against is not None:
+    # Epochs start again with a restored ZooKeeper, and one bad document may have raised them beyond any later one.
+    is_lowered = against is not None and is_full and is_confirmed
+    if against is not None and not is_lowered:
         return against
     if is_lost:
         # An unconfirmed FULL might be an old one. It makes no record whole: what the lost one held would be forgotten.
-        followed = _followed(document, known, is_full_wanted=False) if is_confirmed else None
+        followed = _followed(document, known, is_full_wanted=is_lowered) if is_confirmed else None
         return _stale(document, staged) or Admitted(acts=is_confirmed, is_after_gap=True, last_applied=followed)
     if _mark(document) == known.requests:
         return Repeated()
-    is_after_gap = not is_full and _may_lack_one(document, known)
-    is_full_wanted = not is_full and (known.is_full_wanted or is_after_gap)
+    is_after_gap = is_lowered or (not is_full and _may_lack_one(document, known))
+    # A document that an operator confirmed may be an old one: purges of what it leaves out wait for the next.
+    is_full_wanted = is_after_gap or (not is_full and known.is_full_wanted)
     return _stale(document, staged) or Admitted(
         acts=True,
         is_after_gap=is_after_gap,
@@ -144,7 +152,7 @@ def _against_mark(document: RequestDocument, last_applied: ControllerFile) -> Re
             document.path,
             f"a request after epoch {known.controller_epoch}, sequence {known.sequence}",
             f"epoch {mark.controller_epoch}, sequence {mark.sequence}",
-            "superseded by a newer one; nothing was done",
+            f"superseded by a newer one; nothing was done; {_STARTS_AGAIN}",
         ),
     )
 
@@ -188,12 +196,13 @@ def _against_broker_epoch(document: RequestDocument, last_applied: ControllerFil
         return None
     found = "no broker epoch" if is_unsaid else f"{document.broker_epoch}"
     if not is_unsaid and document.broker_epoch < known:
-        expected, fix = f"broker epoch {known} or later", "it is meant for an earlier start; nothing was done"
+        expected = f"broker epoch {known} or later"
+        fix = f"it is meant for an earlier start; nothing was done; {_STARTS_AGAIN}"
     elif document.api is Api.STOP_REPLICA:
         # The request names no replicas: only the broker epoch shows its addressee.
         expected, fix = (
             f"broker epoch {known}",
-            "it may be meant for another broker: give the controller's next FULL request",
+            f"it may be meant for another broker: give the controller's next FULL request; {_STARTS_AGAIN}",
         )
     else:
         return None
@@ -228,7 +237,6 @@ def _gone_id(one: StagedReplica) -> TopicId | None:
 
 
 def _followed(document: RequestDocument, last_applied: ControllerFile, *, is_full_wanted: bool) -> ControllerFile:
-    broker_epoch = last_applied.broker_epoch
-    if document.broker_epoch >= 0:
-        broker_epoch = max(document.broker_epoch, -1 if broker_epoch is None else broker_epoch)
+    # Lower than before only in a FULL request that an operator confirmed; -1 is none.
+    broker_epoch = document.broker_epoch if document.broker_epoch >= 0 else last_applied.broker_epoch
     return replace(last_applied, requests=_mark(document), broker_epoch=broker_epoch, is_full_wanted=is_full_wanted)

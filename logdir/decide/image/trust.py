@@ -44,7 +44,9 @@ class HostContext:
     is_own_log: bool = False
     """Whether the image is from the metadata log that this host's broker writes."""
     is_position_confirmed: bool = False
-    """Whether an operator accepts an image older than the last applied position, or without such a position."""
+    """Whether an operator accepts an image or FULL request older than the last applied position, or without such a
+    position.
+    """
     has_work_roots: bool = True
     """Whether every log dir has the work root that contains ``controller.json``."""
 

@@ -92,8 +92,8 @@ class Desired:
 
         Args:
             max_age_ms: ``reconcile.max.metadata.age``.
-            is_position_confirmed: Whether the operator accepts an image older than the last applied position, or
-                without such a position.
+            is_position_confirmed: Whether the operator accepts an image or FULL request older than the last applied
+                position, or without such a position.
         """
         return HostContext(
             last_applied=self.last_applied,

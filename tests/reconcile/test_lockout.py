@@ -97,6 +97,11 @@ def test_a_confirmed_full_request_does_nothing_twice_and_nothing_for_an_id_that_
     broker.is_position_confirmed = True
     assert broker.receives(full(7)).plan is not None
     assert broker.receives(full(7)).plan is None  # the last one again
+    # The same epoch and sequence for a lower broker epoch is another one.
+    broker = locked_out(broker_epoch=HIGH["broker_epoch"])
+    broker.is_position_confirmed = True
+    assert staged(broker.receives(full(1)).plan) == [("b-0", "absent", True)]
+    assert record_of(broker).broker_epoch == 40
     broker = locked_out(epoch=HIGH["epoch"])
     broker.is_position_confirmed = True
     broker.facts = pair(live("b", B), aside=(item(A, reason=Reason.TOPIC_REMOVED),))

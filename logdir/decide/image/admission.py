@@ -3,9 +3,9 @@ only if it is addressed to this node.
 
 (controller epoch, sequence) must rise; an equal or lower pair changes nothing, unless an operator confirms a lower FULL
 request. A document after a gap, or from a new controller that did not begin with a FULL request, is applied without the
-earlier knowledge, and *FULL wanted* is set until a FULL request arrives. Without ``controller.json`` only a FULL request
-is accepted, and no action or record follows from it until an operator confirms it: it might be an old one. The records
-that are left on other disks still count.
+earlier knowledge, and *FULL wanted* is set until a FULL request arrives. Without ``controller.json`` only a FULL
+request is accepted, and no action or record follows from it until an operator confirms it: it might be an old one. The
+records that are left on other disks still count.
 
 Not here: the actions (``document``, ``reconcile``).
 
@@ -116,7 +116,7 @@ def admit(
         # An unconfirmed FULL might be an old one. It makes no record whole: what the lost one held would be forgotten.
         followed = _followed(document, known, is_full_wanted=is_lowered) if is_confirmed else None
         return _stale(document, staged) or Admitted(acts=is_confirmed, is_after_gap=True, last_applied=followed)
-    if _mark(document) == known.requests:
+    if not is_lowered and _mark(document) == known.requests:
         return Repeated()
     is_after_gap = is_lowered or (not is_full and _may_lack_one(document, known))
     # A document that an operator confirmed may be an old one: purges of what it leaves out wait for the next.

@@ -89,8 +89,8 @@ def test_a43_no_unconfirmed_full_makes_a_record_whole_whose_metadata_mark_is_los
     everything = document(listed(pay=(PAY, EVERY), gone=(GONE, (0, 1))), type=FULL, sequence=502)
     for value in (WITHOUT_GONE, everything, everything | {"sequence": 503}):
         said = rig.reconcile(rig.document(value), "--apply")
-        assert (said.status, f"last-applied-unknown: {NAME}: " in said.err) == (Exit.PROBLEMS, True), said
-        assert f"logdirctl reconcile --from URI {ANYWAY} --apply" in said.err
+        assert (said.status, "last-applied-unknown: " in said.err) == (Exit.PROBLEMS, True), said
+        assert f"logdirctl reconcile --from request:FILE {ANYWAY} --apply" in said.err
     assert (rig.deleting(), [record_of(disk).read_bytes() for disk in rig.disks]) == ([], before)
     # An image that is far behind what was applied is still held.
     rig.snapshot(rig.log())
@@ -118,6 +118,21 @@ def test_a03_no_documents_fed_in_again_act_until_one_is_confirmed(rig: Rig) -> N
     assert rig.deleting() == []
     assert rig.reconcile(rig.document(named), "--apply", ANYWAY).status == Exit.DONE
     assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=3)}
+
+
+def test_a03_an_image_that_an_operator_confirms_makes_no_request_count_where_every_record_is_lost(rig: Rig) -> None:
+    """As on a broker with one disk: how far requests were followed is not known, whatever is known of metadata."""
+    with_records(rig, (0, 1))
+    assert rig.reconcile(znodes(rig), "--apply", ANYWAY).status == Exit.PROBLEMS
+    for value in (OLD_STOP, WITHOUT_GONE | {"sequence": 4}, OLD_STOP | {"sequence": 900}):
+        said = rig.reconcile(rig.document(value), "--apply", "--even-over-limit")
+        assert said.status in (Exit.PROBLEMS, Exit.REFUSED)
+        assert f"logdirctl reconcile --from request:FILE {ANYWAY} --apply" in said.err
+    assert rig.deleting() == []
+    source = rig.document(WITHOUT_GONE)
+    assert rig.reconcile(source, "--apply", ANYWAY, "--even-over-limit").status == Exit.DONE
+    assert rig.deleting() == [f"{GONE}_0", f"{GONE}_1"]
+    assert {one.requests for one in rig.controller()} == {RequestMark(controller_epoch=5, sequence=501)}
 
 
 def test_a03_no_image_that_is_done_in_part_lowers_the_mark_of_requests(rig: Rig) -> None:

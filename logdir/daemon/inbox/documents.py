@@ -33,7 +33,7 @@ from logdir.errors import (
     WorkRootOwnedError,
     shown,
 )
-from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.controller_file import REQUESTS_UNKNOWN, ControllerFile
 from logdir.refusal_slug import Why
 from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.batch.use_cases import Spec, spec_of
@@ -123,7 +123,7 @@ class Documents:
         last = self._last
         if self._is_lost:
             return (position_unknown(),)
-        if last is None or last.requests is None or not last.is_full_wanted:
+        if last is None or last.requests in (None, REQUESTS_UNKNOWN) or not last.is_full_wanted:
             return ()
         expected, found = "a LeaderAndIsr request of type FULL", "requests after one that may have been missed"
         fix = "purges of what such requests leave out wait until one comes"

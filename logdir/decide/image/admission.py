@@ -20,7 +20,7 @@ from enum import IntEnum
 
 from logdir.cluster.request_document import Api, RequestDocument, RequestType
 from logdir.errors import Problem
-from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, RequestMark, begin
+from logdir.formats.own.controller_file import FILE_NAME, REQUESTS_UNKNOWN, ControllerFile, RequestMark, begin
 from logdir.formats.own.inventory import Kind
 from logdir.ids import TopicId
 from logdir.observe.facts import StagedReplica
@@ -59,6 +59,8 @@ class Admitted:
     """The record to make durable after all its actions are done; until then the document may be given again. ``None``:
     the record is lost, and no operator has confirmed the document.
     """
+    unrecorded: Problem | None = None
+    """Why there is no such record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ def admit(
     if problem is not None:
         return Rejected(code=Code.INVALID_REQUEST, problem=problem)
     is_full = document.type is RequestType.FULL
-    is_lost = last_applied is None
+    is_lost = last_applied is None or last_applied.requests == REQUESTS_UNKNOWN
     if is_lost and not is_full:
         return _full_wanted(document)
     known = last_applied or readable or begin(cluster_id, node_id)
@@ -115,7 +117,12 @@ def admit(
     if is_lost:
         # An unconfirmed FULL might be an old one. It makes no record whole: what the lost one held would be forgotten.
         followed = _followed(document, known, is_full_wanted=is_lowered) if is_confirmed else None
-        return _stale(document, staged) or Admitted(acts=is_confirmed, is_after_gap=True, last_applied=followed)
+        return _stale(document, staged) or Admitted(
+            acts=is_confirmed,
+            is_after_gap=True,
+            last_applied=followed,
+            unrecorded=None if is_confirmed else _unconfirmed(document),
+        )
     if not is_lowered and _mark(document) == known.requests:
         return Repeated()
     is_after_gap = is_lowered or (not is_full and _may_lack_one(document, known))
@@ -134,11 +141,17 @@ def _full_wanted(document: RequestDocument) -> Rejected:
         problem=Problem(
             Why.FULL_REQUEST_NEEDED.value,
             document.path,
-            f"a FULL request while {FILE_NAME} is lost",
+            f"a FULL request, since {FILE_NAME} was lost",
             f"{document.api.value} of type {document.type.name}",
             f"give the controller's next FULL request: {_ANYWAY} follows it without the file",
         ),
     )
+
+
+def _unconfirmed(document: RequestDocument) -> Problem:
+    expected, found = "a record of the requests that were followed", f"{FILE_NAME} was lost in a work root"
+    fix = f"nothing was done; compare it with the cluster, then {_ANYWAY}"
+    return Problem(Why.LAST_APPLIED_UNKNOWN.value, document.path, expected, found, fix)
 
 
 def _against_mark(document: RequestDocument, last_applied: ControllerFile) -> Rejected | None:

@@ -20,7 +20,6 @@ from logdir.cluster.image import Image
 from logdir.cluster.request_document import Api, Item, RequestDocument
 from logdir.cluster.requests import Receipt
 from logdir.decide.image.admission import Admitted, Code, Rejected, Repeated, admit
-from logdir.decide.image.position import position_unknown
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
@@ -131,7 +130,7 @@ def _follow(
         plan=replace(
             plan,
             last_applied=last_applied if is_done else None,
-            unrecorded=position_unknown() if last_applied is None else None,
+            unrecorded=admitted.unrecorded,
         ),
     )
 

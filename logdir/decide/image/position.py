@@ -14,7 +14,14 @@ from dataclasses import replace
 
 from logdir.cluster.image import Image, Source
 from logdir.errors import Problem
-from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
+from logdir.formats.own.controller_file import (
+    FILE_NAME,
+    REQUESTS_UNKNOWN,
+    ControllerFile,
+    MetadataMark,
+    RequestMark,
+    begin,
+)
 from logdir.ids import Uuid
 from logdir.refusal_slug import Why
 
@@ -52,7 +59,9 @@ def readable(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
     """
     listed = tuple(records)
     found = highest(record for record in listed if record is not None)
-    return found if found is None or None not in listed else replace(found, is_full_wanted=True)
+    if found is None or None not in listed:
+        return found
+    return replace(found, requests=found.requests or REQUESTS_UNKNOWN, is_full_wanted=True)
 
 
 def _joined(one: ControllerFile, other: ControllerFile) -> ControllerFile:
@@ -142,10 +151,11 @@ def after_image(
     Args:
         image: The applied image.
         known: The record before, from ``readable``: a lost record on one disk does not make the others forgotten.
+            ``None``: every record is lost.
         is_confirmed: Whether an operator accepts an older image, which then becomes the last applied position.
         is_broker_running: Whether the broker of this host runs, so that the registration is its own.
     """
-    known = known or begin(image.cluster_id, image.node_id)
+    known = known or replace(begin(image.cluster_id, image.node_id), requests=REQUESTS_UNKNOWN)
     mark = mark_of(image)
     if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
         known = replace(known, metadata=mark)
@@ -168,7 +178,7 @@ def until_done(after: ControllerFile, before: ControllerFile | None) -> Controll
         before: The record as it is now, from ``readable``; ``None``: there is none.
     """
     mark = after.requests
-    if mark is None or (before is not None and mark == before.requests):
+    if mark in (None, REQUESTS_UNKNOWN) or (before is not None and mark == before.requests):
         return after
     is_full_wanted = after.is_full_wanted or before is None or before.is_full_wanted
     return replace(after, requests=replace(mark, sequence=mark.sequence - 1), is_full_wanted=is_full_wanted)

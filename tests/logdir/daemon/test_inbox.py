@@ -336,12 +336,12 @@ def test_a03_with_a_lost_record_documents_are_refused_with_what_confirms_one(tmp
         lost = Path(f"{one.log_dirs[1]}.logdird/controller.json")
         lost.write_bytes(lost.read_bytes()[:40])
         one.start()
-        way_out = "run logdirctl reconcile --from URI --even-if-older-metadata --apply"
-        until("status says so", lambda: any(way_out in line for line in waiting(one)))
+        way_out = "logdirctl reconcile --from {} --even-if-older-metadata --apply"
+        until("status says so", lambda: any(way_out.format("URI") in line for line in waiting(one)))
         for sequence in (1, 2):
             put(one, f"{sequence}.json", WITHOUT_GONE | {"sequence": sequence})
             until_handled(one, refused=sequence)
-            assert way_out in error_of(one, f"{sequence}.json")
+            assert way_out.format("request:FILE") in error_of(one, f"{sequence}.json")
         assert (one.staged(1), position(one)) == ([], None)
         refused = f"request:{one.folder}/state/inbox/refused/2.json"
         words = ("reconcile", "--from", refused, "--config", one.config, "--even-if-older-metadata", "--apply")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from logdir.cluster.image import Image, Source
 from logdir.decide.image.position import after_image, highest, mark_of, readable, until_done
 from logdir.formats.own import controller_file
-from logdir.formats.own.controller_file import ControllerFile, MetadataMark, RequestMark
+from logdir.formats.own.controller_file import REQUESTS_UNKNOWN, ControllerFile, MetadataMark, RequestMark
 
 FIRST = controller_file.begin("MkU3OEVBNTcwNTJENDM2Qk", 1)
 ID = "eXOy6xj-Q8ivrWAlsZGnkw"
@@ -35,6 +35,8 @@ def test_what_is_left_beside_a_lost_one_is_known_and_a_request_may_have_been_mis
     assert readable([FIRST, asked(7)]) == highest([FIRST, asked(7)])
     for records in ([None, asked(7), asked(6)], [asked(6), None, asked(7)], [asked(7), None]):
         assert readable(records) == replace(asked(7), is_full_wanted=True)
+    # Only the lost one may have held a request.
+    assert readable([FIRST, None]) == replace(FIRST, requests=REQUESTS_UNKNOWN)
 
 
 def test_a43_no_confirmed_image_forgets_what_the_other_disks_hold_of_requests() -> None:
@@ -46,7 +48,9 @@ def test_a43_no_confirmed_image_forgets_what_the_other_disks_hold_of_requests() 
     log = replace(image, source=Source.METADATA_LOG, epoch=3, offset=100)
     assert after_image(log, left, **confirmed) == replace(left, metadata=MetadataMark(epoch=3, offset=100))
     assert after_image(log, left, is_confirmed=False, is_broker_running=False) == left
-    assert after_image(image, None, **confirmed) == FIRST
+    lost = replace(FIRST, requests=REQUESTS_UNKNOWN)
+    assert after_image(image, None, **confirmed) == lost
+    assert until_done(lost, None) == lost
 
 
 def test_what_one_root_has_and_another_lacks_was_cut_off() -> None:

@@ -141,7 +141,7 @@ class Image:
     offset: int = 0
     """The offset after the last record that counts; for requests the sequence."""
     as_of_ms: int = 0
-    """Newest committed timestamp, or when a request was received (wall clock); of a dump when its file was written."""
+    """Newest committed timestamp, or when a request was written (wall clock); of a dump when its file was written."""
     certainty: Certainty = Certainty.SAID
     place: tuple[int, int] | None = None
     """Where its last part is, as a hint for continuing: base offset of a segment, byte position in it. Checked before

@@ -26,12 +26,12 @@ _Key = tuple[str | bytes, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """By which node, and when, a request document was received, and what may follow from it."""
+    """By which node a request document was received, when it was written, and what may follow from it."""
 
     node_id: int
     cluster_id: str | None
-    received_ms: int
-    """Wall clock."""
+    written_ms: int
+    """Wall clock, at the latest when it was received: it says nothing of what was created later (A1)."""
     acts: bool = True
     """Whether actions may follow; otherwise the document only adds knowledge (no ``controller.json``)."""
     is_after_gap: bool = False
@@ -164,7 +164,7 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
     Args:
         base: The image before, not changed; ``None``: this is the first document after a start.
         document: A document that ``decide.image.admission`` admitted.
-        receipt: By which node, and when, the document was received.
+        receipt: By which node the document was received, and when it was written.
     """
     is_full = document.type is RequestType.FULL
     measure = None if receipt.is_after_gap else base
@@ -177,7 +177,7 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
             continue
         if document.api is Api.STOP_REPLICA:
             if item.delete and not is_fenced(kept, item):
-                _stop(draft, item, Removed(proof=Proof.STOP_REPLICA, as_of_ms=receipt.received_ms))
+                _stop(draft, item, Removed(proof=Proof.STOP_REPLICA, as_of_ms=receipt.written_ms))
             continue
         state, topic, topic_id, partition = item.state, item.ref.topic, item.ref.topic_id, item.ref.partition
         if state is None or topic is None:
@@ -202,7 +202,7 @@ def fold(base: Image | None, document: RequestDocument, receipt: Receipt) -> Ima
         cluster_id=receipt.cluster_id,
         epoch=document.controller_epoch,
         offset=document.sequence,
-        as_of_ms=receipt.received_ms,
+        as_of_ms=receipt.written_ms,
         topics=draft.topics,
         names=draft.names,
         without_id=draft.without_id,

@@ -151,7 +151,9 @@ def against_age(image: Image, replica: Replica, births: Mapping[tuple[str, str],
     if image.as_of_ms - birth_ms > YOUNGER_BY_MS:
         return None
     expected = f"an image more than {YOUNGER_BY_MS} ms younger than the directory"
-    return refuse(*where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", "wait for newer metadata")
+    # A document is dated by its file: waiting makes no document younger.
+    fix = "give the controller's next request" if image.source is Source.REQUESTS else "wait for newer metadata"
+    return refuse(*where, Why.REPLICA_TOO_YOUNG, expected, f"{image.as_of_ms - birth_ms} ms", fix)
 
 
 def against_candidate(

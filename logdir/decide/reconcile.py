@@ -100,16 +100,18 @@ class ReconcilePlan:
     """Unreadable log dirs: replicas on them are neither confirmed nor staged (A27)."""
     last_applied: ControllerFile | None = None
     """The position to make durable once every action is done, of a request if ``is_whole``; ``None``: write nothing."""
+    unrecorded: Problem | None = None
+    """Why no position is recorded of a request until an operator confirms it."""
 
     @property
     def is_whole(self) -> bool:
         """Whether its actions are complete: none is refused or waiting, and none may be missing because of an unread
-        disk.
+        disk or a lost record.
 
         A refusal of a staged replica does not count: it has no deadline to lose, or its removal has begun.
         """
         refused = any(not one.path.startswith(f"{DELETING}/") for one in self.refusals)
-        return not (refused or self.waiting or self.unseen)
+        return not (refused or self.waiting or self.unseen or self.unrecorded)
 
 
 _Nameless = tuple[Replica, Assignment]
@@ -156,7 +158,7 @@ def plan_reconcile(request: ReconcileRequest, facts: Sequence[LogDirFacts]) -> R
         unseen=unseen,
         last_applied=after_image(
             image,
-            host_context.last_applied,
+            host_context.readable or host_context.last_applied,
             is_confirmed=host_context.is_position_confirmed,
             is_broker_running=host_context.is_broker_running,
         ),

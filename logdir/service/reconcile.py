@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from logdir.decide import staging_limit as limit_rule
 from logdir.decide.image.document import DocumentPlan, plan_document
-from logdir.decide.image.position import highest
+from logdir.decide.image.position import highest, readable
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
 from logdir.decide.staged.deadline import DelayPolicy
@@ -70,7 +70,7 @@ class Policy:
     is_confirmed: bool = False
     """Whether more than the staging limit may be staged (``--even-over-limit``)."""
     is_image_confirmed: bool = False
-    """Whether the metadata may be older than the last applied (``--even-if-older-metadata``)."""
+    """Whether the metadata, or a FULL request, may be older than the last applied (``--even-if-older-metadata``)."""
 
     def problems(self) -> tuple[Problem, ...]:
         """Return a problem for each number that is out of its range."""
@@ -114,7 +114,7 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         LogDirError: the source cannot be read.
     """
     running = False if is_stopped else broker.ports.is_running()
-    last_applied = highest(broker.on_all(controller.read_records))
+    records = broker.on_all(controller.read_records)
     facts = broker.look(NOTHING)
     now_ms = max(0, read_instant().wall_ms)
     desired = broker.ports.apart(
@@ -123,7 +123,8 @@ def plan(broker: OpenBroker, source: SourceRequest, policy: Policy, *, is_stoppe
         source,
         broker.named,
         facts,
-        last_applied,
+        highest(records),
+        readable=readable(records),
         now_ms=now_ms,
         is_broker_running=running,
     )
@@ -170,6 +171,12 @@ def decide(
     if desired.document is None:
         return Decided(plan=plan_reconcile(request, facts), document=None)
     document = plan_document(
-        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
+        desired.document,
+        None,
+        request,
+        facts,
+        node_id=desired.node_id,
+        cluster_id=desired.cluster_id,
+        written_ms=desired.written_ms,
     )
     return Decided(plan=document.plan, document=document)

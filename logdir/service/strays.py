@@ -232,7 +232,13 @@ def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDi
     if desired.document is None:
         return desired.image
     planned = plan_document(
-        desired.document, None, request, facts, node_id=desired.node_id, cluster_id=desired.cluster_id
+        desired.document,
+        None,
+        request,
+        facts,
+        node_id=desired.node_id,
+        cluster_id=desired.cluster_id,
+        written_ms=desired.written_ms,
     )
     if planned.problem is not None:
         raise RefusedError.of(planned.problem)

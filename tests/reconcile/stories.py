@@ -70,9 +70,16 @@ def why(plan: ReconcilePlan | None) -> dict[str, str]:
 class Broker:
     """A stopped broker whose disks follow request documents."""
 
-    def __init__(self, *facts: LogDirFacts, last_applied: ControllerFile | None = FRESH) -> None:
+    def __init__(
+        self,
+        *facts: LogDirFacts,
+        last_applied: ControllerFile | None = FRESH,
+        readable: ControllerFile | None = None,
+    ) -> None:
         self.facts = facts
         self.last_applied = last_applied
+        self.readable = readable
+        self.is_position_confirmed = False
         self.known: Image | None = None
         self.record: tuple[Count, ...] = ()
         self.now: Instant = NOW
@@ -86,13 +93,25 @@ class Broker:
             nothing,
             self.facts,
             now=self.now,
-            host_context=host_context(last_applied=self.last_applied),
+            host_context=host_context(
+                last_applied=self.last_applied,
+                readable=self.readable,
+                is_position_confirmed=self.is_position_confirmed,
+            ),
             record=self.record,
             is_confirmed=self.is_confirmed,
             **self.options,
         )
         parsed = request_document.parse(universe.text(document), "/inbox/1.json")
-        return plan_document(parsed, self.known, asked, self.facts, node_id=NODE, cluster_id=CLUSTER)
+        return plan_document(
+            parsed,
+            self.known,
+            asked,
+            self.facts,
+            node_id=NODE,
+            cluster_id=CLUSTER,
+            written_ms=self.now.wall_ms,
+        )
 
     def receives(self, document: dict[str, Any]) -> DocumentPlan:
         """Do what follows."""

@@ -12,7 +12,7 @@ from logdir.decide.image.admission import Code
 from logdir.errors import MalformedFileError, Problem
 from logdir.evidence import Proof, Removed
 from logdir.formats.own import controller_file
-from logdir.formats.own.controller_file import RequestMark
+from logdir.formats.own.controller_file import MetadataMark, RequestMark
 from logdir.observe.facts import LogDirFacts
 from logdir.reasons import Reason
 from logdir.refusal_slug import Why
@@ -99,7 +99,7 @@ class TestA03:
         assert broker.live()[:2] == ["a-0", "b-0"]
 
     def test_a03_a_lost_file_takes_only_a_full_request_and_only_listens(self) -> None:
-        """It might be an old one: nothing is staged, nothing written; the next one counts."""
+        """It might be an old one: nothing is staged, nothing recorded, until an operator confirms one."""
         facts = pair(live("a", A0), live("b", None), live("c", "b8tRS7h4TJ2Vt43Dp85v2A"))
         for one in (
             document(listed(a=(A, (0,))), type=INCREMENTAL, sequence=1),
@@ -114,10 +114,46 @@ class TestA03:
         assert codes(decided) == [103, 0]
         assert decided.plan is not None
         assert decided.plan.actions == ()
-        assert broker.last_applied is not None
-        assert broker.last_applied.is_full_wanted
+        assert decided.plan.unrecorded is not None
+        assert (decided.plan.unrecorded.slug, decided.plan.is_whole) == ("last-applied-unknown", False)
+        assert decided.plan.last_applied is None
+        # Not the next one, either: every document of inbox/done may come again, in its order.
         full["sequence"] = 6
-        assert staged(broker.receives(full).plan)[:2] == [("a-0", "topic-id-mismatch", False), ("c-0", "absent", True)]
+        again = broker.receives(full)
+        assert again.plan is not None
+        assert (again.plan.actions, again.plan.last_applied) == ((), None)
+        broker.is_position_confirmed = True
+        confirmed = broker.receives(full)
+        assert broker.last_applied is not None
+        assert broker.last_applied.requests == RequestMark(controller_epoch=5, sequence=6)
+        assert not broker.last_applied.is_full_wanted
+        assert staged(confirmed.plan)[:2] == [("a-0", "topic-id-mismatch", False), ("c-0", "absent", True)]
+
+    def test_a03_nothing_overtaken_counts_again_where_one_file_is_lost(self) -> None:
+        """The files of the other disks still say how far requests were followed."""
+        facts = pair(live("a", A0), live("c", "b8tRS7h4TJ2Vt43Dp85v2A"))
+        mark = MetadataMark(epoch=7, offset=9000)
+        other = replace(
+            FRESH,
+            requests=RequestMark(controller_epoch=5, sequence=500),
+            broker_epoch=40,
+            is_full_wanted=False,
+            metadata=mark,
+        )
+        broker = Broker(*facts, last_applied=None, readable=other)
+        full = document(listed(a=(A0, (0,))), type=FULL, sequence=7)
+        old = broker.receives(full)
+        assert (old.code, old.plan, broker.last_applied) == (Code.STALE_CONTROLLER_EPOCH, None, None)
+        late = broker.receives(document(listed(a=(A0, (0,))), type=FULL, sequence=501, broker_epoch=39))
+        assert (late.code, late.plan) == (Code.STALE_BROKER_EPOCH, None)
+        # Neither the last one nor a newer one makes the record whole, or acts, until an operator confirms it.
+        for sequence in (500, 501):
+            decided = broker.receives(full | {"sequence": sequence})
+            assert decided.plan is not None
+            assert (decided.plan.actions, decided.plan.last_applied) == ((), None)
+        broker.is_position_confirmed = True
+        broker.receives(full | {"sequence": 501})
+        assert broker.last_applied == replace(other, requests=RequestMark(controller_epoch=5, sequence=501))
 
     def test_a03_a_document_that_is_cut_off_is_refused(self) -> None:
         whole = universe.text(document(listed(a=(A, BOTH)), type=FULL, sequence=1))

@@ -67,7 +67,9 @@ def request_of(state: State, *, is_confirmed: bool) -> ReconcileRequest:
 def step(state: State, document: RequestDocument, *, is_confirmed: bool) -> tuple[State, DocumentPlan]:
     facts = (state.facts,)
     request = request_of(state, is_confirmed=is_confirmed)
-    decided = plan_document(document, state.known, request, facts, node_id=NODE, cluster_id=CLUSTER)
+    decided = plan_document(
+        document, state.known, request, facts, node_id=NODE, cluster_id=CLUSTER, written_ms=NOW.wall_ms
+    )
     plan = decided.plan
     if plan is None:
         return state._replace(known=decided.image), decided
@@ -209,7 +211,9 @@ def cut_anywhere(
 def does_nothing_without_its_memory(state: State, document: RequestDocument) -> None:
     """With controller.json lost, nothing is staged and no id is given, whatever comes (law 2)."""
     request = request_of(state._replace(last_applied=None), is_confirmed=True)
-    plan = plan_document(document, state.known, request, (state.facts,), node_id=NODE, cluster_id=CLUSTER).plan
+    plan = plan_document(
+        document, state.known, request, (state.facts,), node_id=NODE, cluster_id=CLUSTER, written_ms=NOW.wall_ms
+    ).plan
     assert not [action for action in (plan.actions if plan else ()) if not isinstance(action, HoldStaged)]
 
 

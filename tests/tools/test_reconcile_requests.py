@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +15,7 @@ from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import ctl_json, tree
 from tests.tools.reconcile_rig import (
     GONE,
+    LONG_AGO_S,
     OTHER,
     PARTITIONS,
     PAY,
@@ -150,3 +154,58 @@ def test_protected_topics_stay(rig: Rig) -> None:
     assert said.status == Exit.PROBLEMS
     assert rig.deleting() == []
     assert said.err.count("expected a topic that is not protected") == 3
+
+
+AGED: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "full": (document(listed(pay=(PAY, EVERY), new=(OTHER, (0,))), type=FULL, sequence=7), ["gone-0", "gone-1"], []),
+    "stop by name": (
+        document(stopped(delete=True, gone=(None, (0,))), api="StopReplica", sequence=7),
+        ["gone-0"],
+        [],
+    ),
+    "stop by id": (
+        document(stopped(delete=True, gone=(GONE, (0,))), api="StopReplica", form="kip", sequence=7),
+        ["gone-0"],
+        [],
+    ),
+    "another id": (document(listed(gone=(OTHER, (0,))), type=INCREMENTAL, sequence=7), ["gone-0"], []),
+    "gives an id": (document(listed(new=(OTHER, (0,))), type=INCREMENTAL, sequence=7), [], ["new-0"]),
+}
+
+
+@pytest.mark.parametrize("kind", AGED)
+def test_a01_a_document_speaks_only_of_directories_older_than_its_file(rig: Rig, kind: str) -> None:
+    """A StopReplica without id, given again a day later, once staged the replica of the topic created since."""
+    value, going, given = AGED[kind]
+    age(partition(rig.disks[0] / "new-0", topic_id=None))
+    if kind == "full":
+        (rig.disks[0] / "new-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER}")
+    source = rig.document(value)
+    file, named = Path(source.removeprefix("request:")), set(going + given)
+    paths = sorted(f"{disk}/{name}" for disk in rig.disks for name in named if (disk / name).exists())
+    assert len(paths) == len(named)
+    # Ten minutes apart are not enough, and one second more is: the clocks of two hosts differ (A1).
+    for at_s in (LONG_AGO_S - 24 * 60 * 60, LONG_AGO_S + 600):
+        os.utime(file, (time.time(), at_s))
+        status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+        assert status == Exit.PROBLEMS
+        assert [(item["state"], item["problem"]["slug"]) for item in result["items"]] == [
+            ("refused", "replica-too-young")
+        ] * len(paths)
+        assert sorted(item["problem"]["path"] for item in result["items"]) == paths
+        assert (rig.deleting(), rig.controller()[0].requests) == ([], None)
+    os.utime(file, (time.time(), LONG_AGO_S + 601))
+    status, result = ctl_json("reconcile", "--from", source, *rig.named, "--apply", "--even-over-limit")
+    assert (status, {item["state"] for item in result["items"]}) == (Exit.DONE, {"done"})
+    assert rig.deleting() == [f"{GONE}_{name[-1]}" for name in going]
+    assert {item["evidence"]["as_of_ms"] for item in result["items"]} == {(LONG_AGO_S + 601) * 1000}
+
+
+def test_a01_no_document_is_dated_later_than_now(rig: Rig) -> None:
+    """Its file has the time of a host whose clock is ahead: the directories were made a minute ago."""
+    age(rig.disks[0] / "gone-0", at_s=int(time.time()) - 60)
+    source = rig.document(document(stopped(delete=True, gone=(None, (0,))), api="StopReplica", sequence=7))
+    os.utime(source.removeprefix("request:"), (time.time() + 86400,) * 2)
+    said = rig.reconcile(source, "--apply", "--even-over-limit")
+    assert (said.status, "replica-too-young" in said.err) == (Exit.PROBLEMS, True), said
+    assert rig.deleting() == []

@@ -82,7 +82,7 @@ _MAX_AGE = time_option(
     f"{SETTING}: of an image, beside a running broker; as 10m, or plain milliseconds (default 10m)",
     Duration(DEFAULT_MAX_AGE_MS, has_unit=False),
 )
-_OLDER = "follow the source although it is older than the last applied metadata, or none is recorded"
+_OLDER = "follow the metadata, or a FULL request, although older than what was applied last, or none is recorded"
 _OVERRIDES = (
     Flag("--even-over-limit", "also stage what exceeds the staging limit"),
     Flag("--even-if-older-metadata", _OLDER),

@@ -20,7 +20,7 @@ from logdir import clock
 from logdir.daemon.faults import fault_of, problem_of
 from logdir.daemon.inbox.folder import Inbox, is_of
 from logdir.daemon.session import Session
-from logdir.decide.image.position import highest
+from logdir.decide.image.position import highest, position_unknown
 from logdir.disk.record.controller import read_records
 from logdir.errors import (
     ConfigError,
@@ -33,7 +33,7 @@ from logdir.errors import (
     WorkRootOwnedError,
     shown,
 )
-from logdir.formats.own.controller_file import ControllerFile
+from logdir.formats.own.controller_file import REQUESTS_UNKNOWN, ControllerFile
 from logdir.refusal_slug import Why
 from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.batch.use_cases import Spec, spec_of
@@ -77,8 +77,10 @@ class Documents:
         self.waiting: tuple[Problem, ...] = ()
         """Why documents are not followed now."""
         self._last: ControllerFile | None = None
+        self._is_lost = False
+        """Whether a log dir has lost its record of followed requests."""
         self.is_last_read = False
-        """Whether ``_last`` is as on disk; whatever writes the record of followed requests clears it."""
+        """Whether both are as on disk; whatever writes the record of followed requests clears it."""
         self._again_ms = 0
         """When documents are looked at again, after one could not be followed."""
 
@@ -108,15 +110,20 @@ class Documents:
             self.waiting = (*self.waiting, problem)
 
     def _wanted(self) -> tuple[Problem, ...]:
-        """Return that a request of type FULL is wanted, since one may have been missed."""
+        """Return that the record of followed requests is lost, or that a FULL request is wanted, as one may have been
+        missed.
+        """
         if not self.is_last_read:
             try:
-                self._last = highest(read_records(self._work.session.broker.open_dirs))
+                records = read_records(self._work.session.broker.open_dirs)
             except LogDirError:
                 return ()  # The state of its disk shows it.
+            self._last, self._is_lost = highest(records), None in records
             self.is_last_read = True
         last = self._last
-        if last is None or last.requests is None or not last.is_full_wanted:
+        if self._is_lost:
+            return (position_unknown(),)
+        if last is None or last.requests in (None, REQUESTS_UNKNOWN) or not last.is_full_wanted:
             return ()
         expected, found = "a LeaderAndIsr request of type FULL", "requests after one that may have been missed"
         fix = "purges of what such requests leave out wait until one comes"

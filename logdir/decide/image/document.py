@@ -61,6 +61,7 @@ def plan_document(
     *,
     node_id: int,
     cluster_id: str | None,
+    written_ms: int,
 ) -> DocumentPlan:
     """Decide the actions and answers of a request document.
 
@@ -71,6 +72,7 @@ def plan_document(
         facts: Facts of every configured log dir, in the configured order.
         node_id: Node id of this broker.
         cluster_id: Cluster id of its log dirs.
+        written_ms: Wall clock time at which the document was written; a later one than now counts as now.
     """
     host_context = request.host_context
     admission = admit(
@@ -78,6 +80,7 @@ def plan_document(
         node_id=node_id,
         cluster_id=cluster_id,
         last_applied=host_context.last_applied,
+        readable=host_context.readable,
         staged=[item for one in facts for item in one.staged],
         is_confirmed=host_context.is_position_confirmed,
     )
@@ -89,7 +92,16 @@ def plan_document(
             answers = tuple(_answers(document, known, facts, refused=frozenset(), is_repeated=True))
             return DocumentPlan(code=Code.NONE, answers=answers, problem=None, image=known, plan=None)
         case Admitted():
-            return _follow(document, known, request, facts, admission, node_id, cluster_id)
+            # A document may wait for days until its broker stops: the instant at which it is followed proves nothing
+            # about a directory that was created meanwhile (A1).
+            receipt = Receipt(
+                node_id=node_id,
+                cluster_id=cluster_id,
+                written_ms=min(written_ms, max(0, request.now.wall_ms)),
+                acts=admission.acts,
+                is_after_gap=admission.is_after_gap,
+            )
+            return _follow(document, known, request, facts, admission, receipt)
 
 
 def _follow(
@@ -98,16 +110,8 @@ def _follow(
     request: ReconcileRequest,
     facts: Sequence[LogDirFacts],
     admitted: Admitted,
-    node_id: int,
-    cluster_id: str | None,
+    receipt: Receipt,
 ) -> DocumentPlan:
-    receipt = Receipt(
-        node_id=node_id,
-        cluster_id=cluster_id,
-        received_ms=request.now.wall_ms,
-        acts=admitted.acts,
-        is_after_gap=admitted.is_after_gap,
-    )
     image = requests.fold(known, document, receipt)
     image_before = None if admitted.is_after_gap else known
     plan = plan_reconcile(replace(request, image=image), facts)
@@ -115,15 +119,19 @@ def _follow(
     is_done = plan.refused is None and plan.over_limit is None
     # A document without actions asks nothing of a replica: no refusal of one is an answer.
     refused = frozenset((one.log_dir, one.path) for one in plan.refusals if admitted.acts)
-    last_applied = replace(
-        admitted.last_applied, is_full_wanted=admitted.last_applied.is_full_wanted or bool(image.conflicting)
-    )
+    last_applied = admitted.last_applied
+    if last_applied is not None and image.conflicting:
+        last_applied = replace(last_applied, is_full_wanted=True)
     return DocumentPlan(
         code=Code.NONE,
         answers=tuple(_answers(document, image_before, facts, refused=refused, is_repeated=False)),
         problem=None,
         image=image,
-        plan=replace(plan, last_applied=last_applied if is_done else None),
+        plan=replace(
+            plan,
+            last_applied=last_applied if is_done else None,
+            unrecorded=admitted.unrecorded,
+        ),
     )
 
 

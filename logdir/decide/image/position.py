@@ -14,7 +14,14 @@ from dataclasses import replace
 
 from logdir.cluster.image import Image, Source
 from logdir.errors import Problem
-from logdir.formats.own.controller_file import FILE_NAME, ControllerFile, MetadataMark, RequestMark, begin
+from logdir.formats.own.controller_file import (
+    FILE_NAME,
+    REQUESTS_UNKNOWN,
+    ControllerFile,
+    MetadataMark,
+    RequestMark,
+    begin,
+)
 from logdir.ids import Uuid
 from logdir.refusal_slug import Why
 
@@ -38,6 +45,23 @@ def highest(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
             return None
         found = record if found is None else _joined(found, record)
     return found
+
+
+def readable(records: Iterable[ControllerFile | None]) -> ControllerFile | None:
+    """Return the highest of the records that can be read, from which a record that replaces a lost one starts.
+
+    Args:
+        records: As for ``highest``.
+
+    Returns:
+        As ``highest`` if every record can be read. Beside a lost record a FULL request is wanted, because the lost one
+        may have been higher. ``None`` if no record can be read.
+    """
+    listed = tuple(records)
+    found = highest(record for record in listed if record is not None)
+    if found is None or None not in listed:
+        return found
+    return replace(found, requests=found.requests or REQUESTS_UNKNOWN, is_full_wanted=True)
 
 
 def _joined(one: ControllerFile, other: ControllerFile) -> ControllerFile:
@@ -88,12 +112,7 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
         has_work_roots: Whether every log dir has the work root that contains the file.
     """
     if last_applied is None:
-        expected = "the last applied position in every work root"
-        found = "the file is missing or cannot be read in one of them"
-        fix = f"compare the metadata with the cluster, then {_GOES_ON}"
-        if not has_work_roots:
-            found, fix = "a log dir without a work root", "logdirctl init makes it"
-        return Problem(Why.LAST_APPLIED_UNKNOWN.value, FILE_NAME, expected, found, fix)
+        return position_unknown(has_work_roots=has_work_roots)
     if image.diverged is not None:
         return image.diverged._replace(fix=f"{image.diverged.fix}; if it is right, {_GOES_ON}")
     mark = mark_of(image)
@@ -109,23 +128,34 @@ def against_position(image: Image, last_applied: ControllerFile | None, *, has_w
     )
 
 
+def position_unknown(*, has_work_roots: bool = True) -> Problem:
+    """Return the problem of a lost record. Argument as ``against_position``."""
+    expected = "the last applied position in every work root"
+    found = "the file is missing or cannot be read in one of them"
+    fix = f"compare the metadata with the cluster, then {_GOES_ON}"
+    if not has_work_roots:
+        found, fix = "a log dir without a work root", "logdirctl init makes it"
+    return Problem(Why.LAST_APPLIED_UNKNOWN.value, FILE_NAME, expected, found, fix)
+
+
 def _is_behind(mark: MetadataMark, last_applied: MetadataMark) -> bool:
     # In one log a later epoch never has a lower offset, unless the quorum was restored from a backup (attacks A43).
     return mark.epoch < last_applied.epoch or mark.offset < last_applied.offset
 
 
 def after_image(
-    image: Image, last_applied: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
+    image: Image, known: ControllerFile | None, *, is_confirmed: bool, is_broker_running: bool
 ) -> ControllerFile:
     """Return the record to make durable after all actions of an image are done.
 
     Args:
         image: The applied image.
-        last_applied: The record before; ``None`` if there was none.
+        known: The record before, from ``readable``: a lost record on one disk does not make the others forgotten.
+            ``None``: every record is lost.
         is_confirmed: Whether an operator accepts an older image, which then becomes the last applied position.
         is_broker_running: Whether the broker of this host runs, so that the registration is its own.
     """
-    known = last_applied or begin(image.cluster_id, image.node_id)
+    known = known or replace(begin(image.cluster_id, image.node_id), requests=REQUESTS_UNKNOWN)
     mark = mark_of(image)
     if mark is not None and (known.metadata is None or is_confirmed or not _is_behind(mark, known.metadata)):
         known = replace(known, metadata=mark)
@@ -145,10 +175,10 @@ def until_done(after: ControllerFile, before: ControllerFile | None) -> Controll
 
     Args:
         after: The record to make durable after the last action, from ``after_image`` or ``admission``.
-        before: The record as it is now; ``None``: there is none.
+        before: The record as it is now, from ``readable``; ``None``: there is none.
     """
     mark = after.requests
-    if mark is None or (before is not None and mark == before.requests):
+    if mark in (None, REQUESTS_UNKNOWN) or (before is not None and mark == before.requests):
         return after
     is_full_wanted = after.is_full_wanted or before is None or before.is_full_wanted
     return replace(after, requests=replace(mark, sequence=mark.sequence - 1), is_full_wanted=is_full_wanted)

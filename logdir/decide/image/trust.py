@@ -38,11 +38,15 @@ class HostContext:
     last_applied: ControllerFile | None
     """``controller.json``; ``None`` if it is missing or unreadable."""
     is_broker_running: bool
+    readable: ControllerFile | None = None
+    """From ``position.readable``: what is left of ``controller.json`` where one is lost, to start from."""
     max_age_ms: int = DEFAULT_MAX_AGE_MS
     is_own_log: bool = False
     """Whether the image is from the metadata log that this host's broker writes."""
     is_position_confirmed: bool = False
-    """Whether an operator accepts an image older than the last applied position, or without such a position."""
+    """Whether an operator accepts an image or FULL request older than the last applied position, or without such a
+    position.
+    """
     has_work_roots: bool = True
     """Whether every log dir has the work root that contains ``controller.json``."""
 

@@ -34,6 +34,12 @@ class RequestMark:
     sequence: int
 
 
+REQUESTS_UNKNOWN = RequestMark(controller_epoch=0, sequence=0)
+"""The mark of a record that replaces a lost one: how far requests were followed is not known. Every document has a
+sequence of 1 or more.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class MetadataMark:
     """The last applied position in the metadata log; a higher mark is newer."""

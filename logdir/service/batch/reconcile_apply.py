@@ -200,7 +200,7 @@ class _Work:
             is_done = not self.sick and all(row.state == ItemState.DONE for row in self.rows)
             is_done = is_done and last.is_whole and self.left.keys() >= {_key(action) for action in last.actions}
             if last.last_applied is not None and (
-                is_done or last.last_applied == until_done(last.last_applied, self.desired.last_applied)
+                is_done or last.last_applied == until_done(last.last_applied, self.desired.readable)
             ):
                 with map_os_errors("controller.json of every work root"):
                     self.broker.write_all(partial(controller.write_record, record=last.last_applied))
@@ -236,9 +236,7 @@ def _begin(broker: OpenBroker, desired: Desired, plan: ReconcilePlan) -> None:
     """Write the records that must be durable before the first action."""
     if plan.last_applied is not None:
         with map_os_errors("controller.json of every work root"):
-            broker.write_all(
-                partial(controller.write_record, record=until_done(plan.last_applied, desired.last_applied))
-            )
+            broker.write_all(partial(controller.write_record, record=until_done(plan.last_applied, desired.readable)))
     if plan.record is not None:
         with map_os_errors("staging-limit.json of every work root"):
             broker.write_all(partial(staging_limit.write_record, record=plan.record))

@@ -38,6 +38,7 @@ def read_with_ends(
     *,
     now_ms: int,
     is_broker_running: bool,
+    readable: ControllerFile | None = None,
     is_end_needed: bool = False,
 ) -> Desired:
     """Read a source as ``read_desired``, with ``beyond``; changes nothing.
@@ -51,6 +52,7 @@ def read_with_ends(
         last_applied: From ``decide.image.position.highest``.
         now_ms: Current wall clock time, milliseconds.
         is_broker_running: From ``is_running``.
+        readable: As for ``read_desired``.
         is_end_needed: As for ``read_desired``.
 
     Raises:
@@ -64,12 +66,13 @@ def read_with_ends(
             last_applied,
             now_ms=now_ms,
             is_broker_running=is_broker_running,
+            readable=readable,
             is_end_needed=is_end_needed,
         )
         keys = _left(desired.image, facts)
         if not keys:
             return desired
-        ends = _ends(desired.image, named, facts, last_applied)
+        ends = _ends(desired.image, named, facts, last_applied or readable)
         return replace(desired, beyond=tuple(_only(image, keys) for image in ends))
 
 

@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from logdir.cluster import metadata_files, request_document, requests, znodes
@@ -44,7 +43,7 @@ from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import METADATA_DIR
 from logdir.service.cluster.own_log import as_ended, ends_now, is_same, own_log, own_logs, reaches
 from logdir.service.cluster.read_log import WHOLE, read_log
-from logdir.service.cluster.read_whole import read_whole, readable
+from logdir.service.cluster.read_whole import read_dated
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 
@@ -66,10 +65,14 @@ class Desired:
     """
     document: RequestDocument | None
     """The request document of ``request:``; ``None`` for another source."""
+    written_ms: int
+    """When the request document was written, by the time of its file, but not later than now; 0 for another source."""
     node_id: int
     cluster_id: str | None
     """The cluster id of the log dirs."""
     last_applied: ControllerFile | None
+    readable: ControllerFile | None
+    """What is left of the last applied position where ``last_applied`` is ``None``; else the same."""
     is_own_log: bool
     is_broker_running: bool
     latest: Image | None = None
@@ -90,11 +93,12 @@ class Desired:
 
         Args:
             max_age_ms: ``reconcile.max.metadata.age``.
-            is_position_confirmed: Whether the operator accepts an image older than the last applied position, or
-                without such a position.
+            is_position_confirmed: Whether the operator accepts an image or FULL request older than the last applied
+                position, or without such a position.
         """
         return HostContext(
             last_applied=self.last_applied,
+            readable=self.readable,
             is_broker_running=self.is_broker_running,
             max_age_ms=max_age_ms,
             is_own_log=self.is_own_log,
@@ -110,6 +114,7 @@ def read_desired(
     *,
     now_ms: int,
     is_broker_running: bool,
+    readable: ControllerFile | None = None,
     is_past_needed: bool = True,
     is_end_needed: bool = False,
     is_detail_needed: bool = False,
@@ -123,6 +128,7 @@ def read_desired(
         last_applied: From ``decide.image.position.highest``.
         now_ms: Current wall clock time, milliseconds.
         is_broker_running: From ``is_running``.
+        readable: From ``decide.image.position.readable``; what it names of the metadata log was committed.
         is_past_needed: Whether to search the log before its newest snapshot for removals.
         is_end_needed: Whether the current state matters: the own log of the only voter then counts to its end, and for
             other logs it is checked that the given high watermark is later than the broker's stop.
@@ -143,12 +149,13 @@ def read_desired(
             source,
             named,
             facts,
-            last_applied,
+            last_applied or readable,
             now_ms=now_ms,
             is_broker_running=is_broker_running,
             is_past_needed=is_past_needed,
             is_end_needed=is_end_needed,
         )
+        desired = replace(desired, last_applied=last_applied)
         if not is_detail_needed:
             return desired
         return replace(desired, details=read_details(desired.image, desired.image.topics))
@@ -170,6 +177,7 @@ def _read_desired(
     watermark = _watermark(source, last_applied)
     node_id, cluster_id = _host_of(named, facts)
     document = None
+    written_ms = 0
     latest = None
     is_own = is_current = is_guessed = False
     match uri.scheme:
@@ -196,14 +204,15 @@ def _read_desired(
                     may_be_current = image.ended is None and (is_alone if is_own else word is not None)
                     is_guessed = may_be_current and named.metadata_log_dir is None
         case Scheme.REQUEST:
-            document = request_document.parse(read_whole(uri.path, request_document.MAX_BYTES), uri.path)
-            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, received_ms=now_ms, acts=False)
+            read = read_dated(uri.path, request_document.MAX_BYTES)
+            document = request_document.parse(read.data, uri.path)
+            written_ms = max(0, min(now_ms, read.written_ms))
+            receipt = Receipt(node_id=node_id, cluster_id=cluster_id, written_ms=written_ms, acts=False)
             image = requests.fold(None, document, receipt)
         case Scheme.ZNODES:
-            data = read_whole(uri.path, znodes.MAX_BYTES)
+            read = read_dated(uri.path, znodes.MAX_BYTES)
             # The document has no time of its own, and its file time may be that of a copy: it never counts as current.
-            taken_ms = min(now_ms, _changed_ms(uri.path))
-            image = znodes.parse(data, uri.path, node_id=node_id, as_of_ms=taken_ms)
+            image = znodes.parse(read.data, uri.path, node_id=node_id, as_of_ms=min(now_ms, read.written_ms))
         case Scheme.CLUSTER:
             # Loaded where it is used: TLS takes longer to load than a small log takes to read.
             from logdir.service.cluster.live_source import read_live
@@ -214,9 +223,11 @@ def _read_desired(
         uri=uri,
         image=remembering(image, _ids(facts)),
         document=document,
+        written_ms=written_ms,
         node_id=node_id,
         cluster_id=cluster_id,
         last_applied=last_applied,
+        readable=last_applied,
         is_own_log=is_own,
         is_broker_running=is_broker_running,
         latest=latest,
@@ -329,11 +340,6 @@ def _caught_up(
         farther = read_log(image.origin, image.node_id, WHOLE, last_applied, known=farther)
     # A voter added meanwhile may lack what was appended after it.
     return farther if is_only_voter(image.origin, image.node_id) else image
-
-
-def _changed_ms(path: str) -> int:
-    with readable(path):
-        return Path(path).stat().st_mtime_ns // 1_000_000
 
 
 def against_blank(image: Image) -> Problem | None:

@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from logdir.errors import ConfigError
 from logdir.service.cluster.source import asked
@@ -23,8 +24,21 @@ def readable(path: str, option: str = "--from") -> Iterator[None]:
         raise ConfigError((asked("a source that can be read", found)._replace(path=option),)) from error
 
 
+class Read(NamedTuple):
+    """A file as it was read."""
+
+    data: bytes
+    written_ms: int
+    """Wall clock time of its last change when the reading began; never later than the bytes."""
+
+
 def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
-    """Return the content of a regular file, at most ``limit`` + 1 bytes.
+    """Return the content of a regular file. Arguments and errors as ``read_dated``."""
+    return read_dated(path, limit, option).data
+
+
+def read_dated(path: str, limit: int, option: str = "--from") -> Read:
+    """Return the content of a regular file, at most ``limit`` + 1 bytes, and when it was written.
 
     Args:
         path: The file.
@@ -37,9 +51,10 @@ def read_whole(path: str, limit: int, option: str = "--from") -> bytes:
     with readable(path, option):
         descriptor = os.open(path, _OPEN)
         try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
                 raise ConfigError((asked("a regular file", path)._replace(path=option),))
             with open(descriptor, "rb", closefd=False) as file:
-                return file.read(limit + 1)
+                return Read(file.read(limit + 1), found.st_mtime_ns // 1_000_000)
         finally:
             os.close(descriptor)

@@ -78,7 +78,8 @@ def result_of(
     over_limit = None if plan is None else plan.over_limit
     items = tuple(rows) if rows is not None else () if plan is None else planned_rows(plan)
     held_back = None if over_limit is None else over_limit._replace(fix="check the plan, then add --even-over-limit")
-    found = [*problems, *(() if plan is None else plan.unseen), refused, held_back, desired.image.ended]
+    unrecorded = None if plan is None else plan.unrecorded
+    found = [*problems, *(() if plan is None else plan.unseen), refused, held_back, unrecorded, desired.image.ended]
     found += [item.problem for item in items]
     return ReconcileResult(
         applied=is_applied,

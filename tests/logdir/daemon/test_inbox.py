@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import pytest
 from logdir.formats.own import controller_file
 from tests.builders import TOPIC_ID, partition
 from tests.logdir.daemon.rig import Daemon, daemon, until
-from tests.reconcile.universe import document, listed
+from tests.reconcile.universe import document, listed, stopped
 from tests.tools.ctl import HOME, ctl, held, tree
 from tests.tools.reconcile_rig import GONE, OTHER, age
 from tools.cli.arguments import Exit
@@ -127,6 +128,30 @@ def test_beside_a_running_broker_a_document_waits_for_its_stop(tmp_path: Path) -
         until_handled(one, done=1, refused=1)
         assert one.staged(1) == [f"{GONE}_0", f"{GONE}_1"]
         until("nothing waits", lambda: waiting(one) == [])
+
+
+def test_a01_a_document_that_waited_stages_nothing_that_was_created_meanwhile(tmp_path: Path) -> None:
+    """The broker removes ``gone-0`` and creates the topic anew, while the request by name waits for its stop."""
+    day_s, hour_s = 24 * 60 * 60, 60 * 60
+    by_name = document(stopped(delete=True, gone=(None, (0,))), api="StopReplica", sequence=7)
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        (one.log_dirs[1] / ".lock").touch()
+        with held(one.log_dirs[1] / ".lock"):
+            path = put(one, "7.json", by_name)
+            os.utime(path, (time.time() - day_s,) * 2)
+            one.start()
+            until("it waits", lambda: bool(waiting(one)))
+            shutil.rmtree(one.log_dirs[1] / "gone-0")
+            age(one.make("gone", 0, disk=1, topic_id=OTHER), at_s=int(time.time()) - hour_s)
+            put(one, "8.json", document(listed(pay=(TOPIC_ID, (0,))), type=INCREMENTAL, sequence=8))
+            assert lie(one)["inbox"] == ["7.json", "8.json"]
+        until("both are handled", lambda: lie(one)["inbox"] == lie(one)["running"] == [])
+        assert error_of(one, "7.json").startswith("replica-too-young: ")
+        assert (one.staged(1), (one.log_dirs[1] / "gone-0").is_dir()) == ([], True)
+        # No move within the inbox dates a document anew.
+        refused = one.folder / "state" / "inbox" / "refused" / "7.json"
+        assert time.time() - refused.stat().st_mtime > day_s - hour_s
 
 
 def test_a22_on_a_stopped_broker_it_is_followed_only_if_the_configuration_allows_it(tmp_path: Path) -> None:
@@ -302,6 +327,27 @@ def test_what_the_staging_limit_holds_back_is_refused_with_the_way_on(tmp_path: 
         assert error_of(one, "1.json").startswith(("over-staging-limit: ", "whole-topic-unproven: "))
         assert "--even-over-limit" in error_of(one, "1.json")
         assert one.staged() == []
+
+
+def test_a03_with_a_lost_record_documents_are_refused_with_what_confirms_one(tmp_path: Path) -> None:
+    """What lies in ``done`` is put in again: none of it acts."""
+    with daemon(tmp_path, is_started=False, more=SWEEP) as one:
+        broker(one)
+        lost = Path(f"{one.log_dirs[1]}.logdird/controller.json")
+        lost.write_bytes(lost.read_bytes()[:40])
+        one.start()
+        way_out = "logdirctl reconcile --from {} --even-if-older-metadata --apply"
+        until("status says so", lambda: any(way_out.format("URI") in line for line in waiting(one)))
+        for sequence in (1, 2):
+            put(one, f"{sequence}.json", WITHOUT_GONE | {"sequence": sequence})
+            until_handled(one, refused=sequence)
+            assert way_out.format("request:FILE") in error_of(one, f"{sequence}.json")
+        assert (one.staged(1), position(one)) == ([], None)
+        refused = f"request:{one.folder}/state/inbox/refused/2.json"
+        words = ("reconcile", "--from", refused, "--config", one.config, "--even-if-older-metadata", "--apply")
+        assert ctl(*words).status == Exit.DONE
+        assert (one.staged(1), position(one)) == ([f"{GONE}_0", f"{GONE}_1"], (5, 2))
+        until("nothing waits", lambda: waiting(one) == [])
 
 
 def test_a_request_after_a_missed_one_lets_the_status_ask_for_a_full_one(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from logdir.cluster.image import Image, Source
-from logdir.decide.image.position import highest, mark_of, until_done
+from logdir.decide.image.position import after_image, highest, mark_of, readable, until_done
 from logdir.formats.own import controller_file
-from logdir.formats.own.controller_file import ControllerFile, MetadataMark, RequestMark
+from logdir.formats.own.controller_file import REQUESTS_UNKNOWN, ControllerFile, MetadataMark, RequestMark
 
 FIRST = controller_file.begin("MkU3OEVBNTcwNTJENDM2Qk", 1)
 ID = "eXOy6xj-Q8ivrWAlsZGnkw"
@@ -27,6 +27,30 @@ def test_one_that_is_lost_is_all_that_is_known() -> None:
     assert highest([at(1, 5), None]) is None
     assert highest([None]) is None
     assert highest([FIRST, FIRST]) == FIRST
+
+
+def test_what_is_left_beside_a_lost_one_is_known_and_a_request_may_have_been_missed() -> None:
+    assert readable([]) is None
+    assert readable([None, None]) is None
+    assert readable([FIRST, asked(7)]) == highest([FIRST, asked(7)])
+    for records in ([None, asked(7), asked(6)], [asked(6), None, asked(7)], [asked(7), None]):
+        assert readable(records) == replace(asked(7), is_full_wanted=True)
+    # Only the lost one may have held a request.
+    assert readable([FIRST, None]) == replace(FIRST, requests=REQUESTS_UNKNOWN)
+
+
+def test_a43_no_confirmed_image_forgets_what_the_other_disks_hold_of_requests() -> None:
+    """One file is lost: the record that replaces it everywhere starts from those that are left."""
+    left = replace(asked(500), metadata=MetadataMark(epoch=7, offset=9000), incarnation_id=ID)
+    image = Image(source=Source.ZNODES, origin="/z", node_id=1, cluster_id=FIRST.cluster_id)
+    confirmed = {"is_confirmed": True, "is_broker_running": False}
+    assert after_image(image, left, **confirmed) == left
+    log = replace(image, source=Source.METADATA_LOG, epoch=3, offset=100)
+    assert after_image(log, left, **confirmed) == replace(left, metadata=MetadataMark(epoch=3, offset=100))
+    assert after_image(log, left, is_confirmed=False, is_broker_running=False) == left
+    lost = replace(FIRST, requests=REQUESTS_UNKNOWN)
+    assert after_image(image, None, **confirmed) == lost
+    assert until_done(lost, None) == lost
 
 
 def test_what_one_root_has_and_another_lacks_was_cut_off() -> None:

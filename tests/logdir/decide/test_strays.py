@@ -150,7 +150,7 @@ class TestRequests:
         assert found.undo_until_ms is None
 
     def test_a_receipt_that_only_listens_proves_nothing(self) -> None:
-        receipt = Receipt(node_id=NODE, cluster_id=CLUSTER, received_ms=WALL_MS, acts=False)
+        receipt = Receipt(node_id=NODE, cluster_id=CLUSTER, written_ms=WALL_MS, acts=False)
         document = full_of("b", B)
         image = requests.fold(None, document, receipt)
         found = only(image, disk(live("a", A), live("b", B)))

@@ -25,7 +25,8 @@ _NATURAL_END = re.compile(r"\r\n|\r|\n")
 _KEY = re.compile(r"(?:[^\\=: \t\f]|\\.)*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
-_SEPARATES = re.compile(r"[=: \t\f]")
+SEPARATORS = "=: \t\f"
+"""The characters that end a key."""
 _PLAIN_KEY = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)+")
 """Keys that an error shows: those of Kafka's form. What stands in the place of a key may be a line of a password."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -76,16 +77,20 @@ def _value_at(key: str, number: int) -> str:
     return f"another text in line {number}" + (f", {key}" if _PLAIN_KEY.fullmatch(key) else "")
 
 
-def shown(text: str) -> str:
-    r"""Return a value for a message, without what follows a separator of keys and values.
+def shown(text: str, separators: str = "=") -> str:
+    r"""Return a value for a message, without what follows the first separator of keys and values.
 
     A backslash at the end of a line joins the next one to the value, and that may hold a password.
+
+    Args:
+        text: The value, or words about it.
+        separators: An equals sign; also a colon and blanks (``SEPARATORS``) where the value should hold none of them.
 
     >>> shown("1ssl.keystore.password=secret")
     '1ssl.keystore.password=…'
     """
-    found = _SEPARATES.search(text)
-    return text if found is None else f"{text[: found.end()]}…"
+    ends = [place for separator in separators if (place := text.find(separator)) >= 0]
+    return f"{text[: min(ends) + 1]}…" if ends else text
 
 
 def _end(matched: re.Match[str] | None) -> int:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from logdir.errors import ConfigError, Problem
 from logdir.formats.kafka import java_properties
-from logdir.formats.kafka.java_properties import shown
+from logdir.formats.kafka.java_properties import SEPARATORS, shown
 from logdir.java_number import parse_java_int
 
 DEFAULT_LOG_DIR = "/tmp/kafka-logs"  # noqa: S108  Kafka's own default
@@ -121,7 +121,9 @@ def _node_id(values: dict[str, str], path: str, problems: list[Problem]) -> int 
             continue
         number = parse_java_int(text)
         if number is None or number < NO_NODE_ID:
-            problems.append(Problem(_SLUG, path, f"a whole number from 0 to 2147483647 in {key}", repr(shown(text))))
+            problems.append(
+                Problem(_SLUG, path, f"a whole number from 0 to 2147483647 in {key}", repr(shown(text, SEPARATORS)))
+            )
         else:
             found[key] = number
     if len(set(found.values())) > 1:

@@ -153,6 +153,8 @@ def test_a_log_dir_without_replicas_has_the_layout_of_the_others(
         assert plan_restore(request(), disks).actions
     else:
         assert why(request(), *disks) is expected
+        (refusal,) = plan_restore(request(), disks).refusals
+        assert refusal.problem.expected == f"the layout of the other log dirs, {others[0]}"
 
 
 @pytest.mark.parametrize(

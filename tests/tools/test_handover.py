@@ -276,6 +276,20 @@ def test_a21_no_start_block_is_lifted_beside_a_log_dir_that_is_let_go_before_the
     assert blocked(planned) == [True, True]
 
 
+@pytest.mark.parametrize("is_applied", [False, True])
+def test_what_would_be_ended_is_refused_at_once_beside_a_log_dir_that_may_not_be_changed(
+    planned: Planned, *, is_applied: bool
+) -> None:
+    """Also by a plan: nobody starts a broker on what a plan promises and the command refuses."""
+    cut_off_a_rollback(planned)
+    where = str(planned.log_dirs[1])
+    with opened_as_a_daemon(planned) as broker:
+        broker.quarantined[where] = Problem("sync-failed", where, "a disk without a failed sync", "one")
+        with pytest.raises(LogDirError, match=r"^sync-failed: "):
+            run(broker, HandoverRequest(), is_applied=is_applied, reporter=SILENT)
+    assert blocked(planned) == [True, True]
+
+
 def test_an_adoption_that_was_cut_off_is_finished(tmp_path: Path) -> None:
     rig = AdoptRig(tmp_path)
     with failing("rename", str(rig.adopted())) as calls:

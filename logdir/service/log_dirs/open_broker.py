@@ -304,15 +304,19 @@ class OpenBroker:
         Raises:
             LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
         """
+        suspect = self.ports.suspect
+        try:
+            self._recover()
+        except RefusedError:
+            if self.ports.suspect == suspect:
+                raise
+            return self.recover()  # One log dir fell silent, and the locks were released: without it, once more.
+        return self.ports.require_answering()
+
+    def _recover(self) -> None:
         with self.batch() as held:
-
-            def run_at(call: Callable[[OpenLogDir], R], open_dir: OpenLogDir, /) -> R:
-                held.require_unreleased()
-                return self.run_at(call, open_dir)
-
             for root in self.roots:
-                if root.open_dir.log_dir not in self.quarantined:
-                    log_dir = root.open_dir.log_dir
+                if (log_dir := root.open_dir.log_dir) not in self.quarantined:
                     held.require_unreleased()  # Another log dir may have kept us waiting.
                     with self._map_os_errors(log_dir):
                         fs_type = self.ports.port(log_dir).run(fs_type_at, log_dir)
@@ -323,10 +327,9 @@ class OpenBroker:
             held.require_unreleased()
             self.notes.extend(
                 recover_broker(
-                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=run_at
+                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=self.run_at
                 ).troubled
             )
-        self.ports.require_answering()
 
     def refill(self) -> None:
         """Restore the reserves that a full disk used; failures are noted."""

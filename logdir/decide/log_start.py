@@ -22,5 +22,5 @@ def within(checkpoints: Checkpoints, log_end: int | None) -> tuple[Checkpoints, 
     start = checkpoints.log_start
     if not start or (log_end is not None and start <= log_end):
         return checkpoints, ""
-    why = f"its log start {start} lies behind its end" if log_end is not None else f"its end may lie before {start}"
-    return replace(checkpoints, log_start=None), f"; {why}: no log start is written"
+    why = "lies behind its end" if log_end is not None else "may lie behind its end, which is not known"
+    return replace(checkpoints, log_start=None), f"; its log start {start} {why}: no log start is written"

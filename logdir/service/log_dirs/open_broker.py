@@ -299,7 +299,7 @@ class OpenBroker:
         return self.ports.port(log_dir).disk
 
     def recover(self) -> None:
-        """Run crash recovery, and prove that replicas can be renamed, in one batch.
+        """Run crash recovery, and prove that replicas can be renamed, in one batch; again if a log dir falls silent.
 
         Raises:
             LogDirError: as ``batch``, ``prove``, the recoveries and ``BrokerPorts.require_answering``.
@@ -310,7 +310,7 @@ class OpenBroker:
         except RefusedError:
             if self.ports.suspect == suspect:
                 raise
-            return self.recover()  # One log dir fell silent, and the locks were released: without it, once more.
+            return self.recover()  # The locks were released for a log dir that fell silent: once more, without it.
         return self.ports.require_answering()
 
     def _recover(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from logdir.decide import staging_limit as limit_rule
-from logdir.decide.image.document import DocumentPlan, plan_document
+from logdir.decide.image.document import DocumentPlan
 from logdir.decide.image.position import highest, readable
 from logdir.decide.image.trust import DEFAULT_MAX_AGE_MS
 from logdir.decide.reconcile import ReconcilePlan, ReconcileRequest, plan_reconcile
@@ -21,6 +21,7 @@ from logdir.disk.record import controller, staging_limit
 from logdir.errors import ConfigError, Problem
 from logdir.observe.facts import LogDirFacts
 from logdir.service.cluster.ends import read_with_ends
+from logdir.service.cluster.followed import plan_followed
 from logdir.service.cluster.image_source import Desired, against_blank, in_doubt
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.open_broker import OpenBroker
@@ -168,15 +169,7 @@ def decide(
         percent=policy.percent,
         is_confirmed=policy.is_confirmed or is_counted,
     )
-    if desired.document is None:
+    document = plan_followed(desired, request, facts)
+    if document is None:
         return Decided(plan=plan_reconcile(request, facts), document=None)
-    document = plan_document(
-        desired.document,
-        None,
-        request,
-        facts,
-        node_id=desired.node_id,
-        cluster_id=desired.cluster_id,
-        written_ms=desired.written_ms,
-    )
     return Decided(plan=document.plan, document=document)

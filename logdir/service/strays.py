@@ -16,7 +16,6 @@ from typing import Final
 
 from logdir.clock import Instant
 from logdir.cluster.image import AbsenceMeaning, Certainty, Image, Source
-from logdir.decide.image.document import plan_document
 from logdir.decide.image.trust import HostContext
 from logdir.decide.reconcile import ReconcileRequest
 from logdir.decide.selector import EVERYTHING, parse, select
@@ -26,6 +25,7 @@ from logdir.errors import ConfigError, LogDirOfflineError, MetadataLogUnreadErro
 from logdir.evidence import Proof, Removed
 from logdir.observe.facts import LogDirFacts
 from logdir.service.cluster.ends import read_with_ends
+from logdir.service.cluster.followed import plan_followed
 from logdir.service.cluster.image_source import Desired, against_blank
 from logdir.service.cluster.source import SourceRequest, parse_uri
 from logdir.service.log_dirs.host import Host, look_at_host
@@ -229,17 +229,9 @@ def _followed(desired: Desired, request: ReconcileRequest, facts: Sequence[LogDi
     Raises:
         RefusedError: it is a request document that would be refused.
     """
-    if desired.document is None:
+    planned = plan_followed(desired, request, facts)
+    if planned is None:
         return desired.image
-    planned = plan_document(
-        desired.document,
-        None,
-        request,
-        facts,
-        node_id=desired.node_id,
-        cluster_id=desired.cluster_id,
-        written_ms=desired.written_ms,
-    )
     if planned.problem is not None:
         raise RefusedError.of(planned.problem)
     # A document that was applied before changes nothing any more: use its image.

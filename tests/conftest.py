@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadFileScheduling
 
 # What the person who starts the tests says.
-_KEPT = ("LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_CI_SEED", "LOGDIRD_KAFKA_CACHE")
+_KEPT = (
+    "LOGDIRD_PROOF", "LOGDIRD_PROOF_OUT", "LOGDIRD_CI", "LOGDIRD_CI_SEED", "LOGDIRD_KAFKA_CACHE", "LOGDIRD_OPERATIONS",
+)  # fmt: skip
 
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]

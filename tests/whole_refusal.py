@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from logdir.errors import LogDirError, Problem
 from logdir.refusal_slug import Why
+from tests.tools.free_text import codes_in
 
 
 def require_whole(refusal: Problem | LogDirError, why: Why, *, path: str, expected: str, found: str, fix: str) -> None:
-    """Fail unless a refusal consists of exactly these parts, and none of them is empty."""
+    """Fail unless a refusal consists of exactly these parts, none of them is empty, and no text carries a slug."""
     problem = refusal.problem() if isinstance(refusal, LogDirError) else refusal
     whole = Problem(why.value, path, expected, found, fix)
     assert problem == whole, f"{problem}, not {whole}"
     assert all(problem), f"empty parts: {problem}"
+    assert not list(codes_in(problem._asdict())), f"a slug in a text for people: {problem}"

@@ -47,19 +47,25 @@ class Case(NamedTuple):
     """One command."""
 
     words: str
-    """``{source}`` and ``{folder}`` stand for what the rig has."""
+    """``{source}``, ``{folder}`` and ``{sick}`` stand for what the rig has."""
     status: int
-    """1: the others are answered for. 4: it needs every log dir, and is refused."""
+    """1: the others are answered for. 0: the operator named the disk. 4: it needs every log dir, and is refused."""
     states: frozenset[str] = frozenset()
     """Of the rows of the others."""
+    slug: str = "log-dir-suspect"
+    """Of the problem that names the disk."""
 
 
+INCOMPLETE = "log-dirs-incomplete"
 PLANNED, DONE = frozenset({"planned"}), frozenset({"done"})
 READING = {
     "reconcile": Case("reconcile --from {source}", 4),
     "layout status": Case("layout status", 1),
     "layout apply": Case("layout apply {folder}/plan.jsonl", 4),
     "layout check": Case("layout check {folder}/plan.jsonl", 4),
+    "layout verify": Case("layout verify {folder}/plan.jsonl", 4),
+    "layout finalize": Case("layout finalize --for-broker next", 4),
+    "handover": Case("handover --plan", 4, slug=INCOMPLETE),
     "staged adopt": Case("staged adopt old --as pay --from {source}", 4),
     "uninstall": Case("uninstall", 4),
     "capture": Case("capture", 1, PLANNED),
@@ -71,14 +77,16 @@ CHANGING = {
     "reconcile": Case("reconcile --from {source} --apply", 4),
     "layout apply": Case("layout apply {folder}/plan.jsonl --apply", 4),
     "layout rollback": Case("layout rollback --apply", 4),
+    "handover": Case("handover", 4, slug=INCOMPLETE),
     "staged adopt": Case("staged adopt old --as pay --from {source} --apply", 4),
     "uninstall": Case("uninstall --apply", 4),
     "init": Case("init --apply", 4),
     "capture": Case("capture --apply", 1, DONE),
     "staged hold": Case("staged hold old --apply", 1, DONE),
     "staged export": Case("staged export old -o {folder}/out --apply", 1, DONE),
+    "handover without it": Case("handover --skip-log-dir {sick}", 0, DONE),
 }
-GOING_ON = {name: case for name, case in CHANGING.items() if case.status == 1}
+GOING_ON = {name: case for name, case in CHANGING.items() if case.states}
 REFUSED = {name: case for name, case in CHANGING.items() if case.status == 4}
 
 
@@ -102,6 +110,9 @@ def prepare(broker: Broker) -> None:
     (broker.folder / "plan.jsonl").write_bytes(data + json.dumps(footer).encode() + b"\n")
 
 
+Prepare = Callable[[Broker], object]
+
+
 def typed(broker: Broker, case: Case) -> Answer:
     """Type a command of the table."""
     return broker.sees(*words_of(broker, case))
@@ -109,13 +120,13 @@ def typed(broker: Broker, case: Case) -> Answer:
 
 def words_of(broker: Broker, case: Case) -> list[str]:
     """Return the words of a command."""
-    return case.words.format(source=broker.source[1], folder=broker.folder).split()
+    return case.words.format(source=broker.source[1], folder=broker.folder, sick=broker.sick).split()
 
 
 def require_named(answer: Answer, broker: Broker, case: Case) -> None:
     """Assert that a command named the one disk that hangs, and gave its status for it."""
     print(case.words, "took", round(answer.seconds, 1), "s")
-    assert answer.suspects == [str(broker.sick)], (case, answer)
+    assert [one["path"] for one in answer.problems if one["slug"] == case.slug] == [str(broker.sick)], (case, answer)
     assert answer.status == case.status, (case, answer)
 
 
@@ -178,14 +189,14 @@ def test_a49_every_command_that_looks_beside_a_disk_on_which_no_signal_ends_a_pr
 
 
 @contextmanager
-def cold(images: Images, folder: Path) -> Iterator[Sick]:
+def cold(images: Images, folder: Path, prepare: Prepare = prepare) -> Iterator[Sick]:
     """Let every look at the disk hang."""
     with on_loop(images, folder, prepare) as sick:
         yield sick._replace(hang=lambda: sick.hang("READ"))
 
 
 @contextmanager
-def unwritten(images: Images, folder: Path) -> Iterator[Sick]:
+def unwritten(images: Images, folder: Path, prepare: Prepare = prepare) -> Iterator[Sick]:
     """Let every change of the disk hang; what is looked at is in memory."""
     with on_loop(images, folder, prepare) as sick:
         assert sick.broker.seen() == sick.before
@@ -193,13 +204,13 @@ def unwritten(images: Images, folder: Path) -> Iterator[Sick]:
 
 
 @contextmanager
-def frozen(images: Images, folder: Path) -> Iterator[Sick]:
+def frozen(images: Images, folder: Path, prepare: Prepare = prepare) -> Iterator[Sick]:
     """Freeze the disk."""
     with on_frozen(images, folder, prepare) as sick:
         yield sick
 
 
-RIGS: dict[str, Callable[[Images, Path], AbstractContextManager[Sick]]] = {
+RIGS: dict[str, Callable[..., AbstractContextManager[Sick]]] = {
     "cold": cold,
     "unwritten": unwritten,
     "frozen": frozen,
@@ -274,6 +285,7 @@ UNDER_LOCKS = {
     "stage": Case("stage pay --even-over-limit --from {source} --apply", 1, DONE),
     "staged hold": Case("staged hold pay --apply", 1, DONE),
     "staged purge": Case("staged purge old --from {source} --apply", 1, DONE),
+    "handover without it": CHANGING["handover without it"],
 }
 
 

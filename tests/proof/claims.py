@@ -335,8 +335,14 @@ HUNG_COMMANDS: Final = Claim(
             "a_lost_owner_lock_beside_a_kafka_lock_that_hangs",
             "a49_work_roots_are_made_on_all_disks_or_it_is_said_on_which",
         ),
+        *tests_of(
+            f"{_HUNG}/test_layout_under_way.py",
+            "a37_a_change_of_layout_half_way_stays_as_it_is_beside_a_disk_that_cannot_be_looked_at",
+            "a37_a_change_of_layout_half_way_stays_as_it_is_beside_a_disk_that_cannot_be_written_to",
+            "a22_a_change_of_layout_half_way_stays_as_it_is_beside_a_kafka_lock_that_hangs",
+        ),
     ),
-    sizes={"hangs": Sizes(full=65, ci=65)},
+    sizes={"hangs": Sizes(full=70, ci=70)},
     counted="hangs",
     needs="root, loop devices, FUSE",
 )

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from base64 import b64decode
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,46 @@ LATER, HELD, CUT, GOING = (f"AAAAAAAAAAAAAAAAAAAB{letter}A" for letter in "BCDE"
 FOUR_HOURS_MS = 14_400_000
 
 pytestmark = pytest.mark.parametrize("release", RELEASES)
+
+
+def digest(path: Path) -> str:
+    """Return the digest of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def segments_of(replica: Path) -> dict[str, str]:
+    """Return the name and the digest of every segment of a replica."""
+    return {path.name: digest(path) for path in replica.glob("*.log")}
+
+
+def replicas_of(log_dir: Path) -> dict[str, dict[str, str]]:
+    """Return what every replica of a log dir is under its topic name: its files, name and digest.
+
+    Of one that lies under its topic id, what it was: ``relayout.json`` says so of its ``partition.metadata``.
+    """
+    found = {}
+    for directory in {path.parent for path in log_dir.rglob("*.log")}:
+        files = {path.name: digest(path) for path in directory.iterdir()}
+        name = directory.name
+        if directory.parent != log_dir:
+            metadata = (directory / "partition.metadata").read_text()
+            name = f"{metadata.partition('topic_name: ')[2].strip()}-{name.rpartition('_')[2]}"
+        if files.pop("relayout.json", None) is not None:
+            was = json.loads((directory / "relayout.json").read_text())["partition_metadata"]
+            del files["partition.metadata"]
+            if was is not None:
+                files["partition.metadata"] = hashlib.sha256(b64decode(was)).hexdigest()
+        found[name] = files
+    return found
+
+
+def unblocked(log_dir: Path) -> bytes:
+    """Return what ``meta.properties`` was before the start block, which changes one number in it."""
+    blocked = (log_dir / "meta.properties").read_bytes()
+    assert blocked.count(b"broker.id=2147483647\n") == 1
+    was = blocked.replace(b"broker.id=2147483647\n", b"broker.id=1\n")
+    assert b64decode(json.loads((log_dir / "start-block.json").read_text())["meta_properties"]) == was
+    return was
 
 
 @pytest.mark.parametrize("uptime_ms", [3_600_000, FOUR_HOURS_MS])
@@ -60,14 +103,18 @@ def test_a_half_purged_replica_goes_and_an_unfinished_capture_is_finished(releas
 def test_an_adoption_that_was_certain_is_finished(release: str, tmp_path: Path) -> None:
     top = unpack(release, "adopting", tmp_path)
     assert not (top / "d1" / "pay-0").exists()
+    staged = segments_of(top / "d1.logdird" / "deleting" / f"{OLD}_0")
+    recreated = segments_of(top / "d2.logdird" / "deleting" / f"{NEW}_0")
+    assert staged.keys() == {f"{0:020}.log"}
     words = ("--server-properties", top / "server.properties")
     said = ctl("staged", "adopt", OLD, "--as", "pay", *words, "--apply")
     assert said.status == Exit.DONE, said
     live = top / "d1" / "pay-0"
     assert f"topic_id: {NEW}" in (live / "partition.metadata").read_text()
-    assert (live / f"{0:020}.log").stat().st_size > 0
+    assert segments_of(live) == staged
     status, listed = ctl_json("staged", "ls", *words)
     assert (status, [one["topic_id"] for one in listed["items"]]) == (Exit.DONE, [NEW])
+    assert segments_of(top / "d2.logdird" / "deleting" / f"{NEW}_0") == recreated != staged
 
 
 def test_a_change_of_layout_that_was_cut_off_is_shown_and_rolled_back(release: str, tmp_path: Path) -> None:
@@ -79,7 +126,14 @@ def test_a_change_of_layout_that_was_cut_off_is_shown_and_rolled_back(release: s
     by_id, by_name = (sum(one[key] for one in shown["items"]) for key in ("by_id", "by_name"))
     assert by_id > 0
     assert by_name > 0
+    log_dirs = top / "d1", top / "d2"
+    before = {path: unblocked(path) for path in log_dirs}
+    replicas = {path: replicas_of(path) for path in log_dirs}
     assert ctl("layout", "rollback", *words, "--apply").status == Exit.DONE
     _, after = ctl_json("layout", "status", *words)
     assert {(one["start_block"], one["by_id"]) for one in after["items"]} == {("none", 0)}
     assert sum(one["by_name"] for one in after["items"]) == by_id + by_name
+    assert {path: (path / "meta.properties").read_bytes() for path in log_dirs} == before
+    assert {path: replicas_of(path) for path in log_dirs} == replicas
+    assert all((path / name).is_dir() for path in log_dirs for name in replicas[path])
+    assert not list(top.rglob("relayout.json"))

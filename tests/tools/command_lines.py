@@ -122,6 +122,16 @@ def _filled(missing: str) -> list[str]:
     return found
 
 
+def leaf_commands(at: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield every command that is no group of commands: its words, and its parser."""
+    below = _below(at)
+    if below is None:
+        yield name, at
+        return
+    for word, parser_of in below.items():
+        yield from leaf_commands(parser_of, f"{name} {word}".lstrip())
+
+
 def _below(at: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser] | None:
     for action in at._actions:
         if isinstance(action, argparse._SubParsersAction):

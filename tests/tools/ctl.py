@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tests.builders import log_dir, partition
 from tests.tools.command_lines import require_parsable
+from tests.tools.free_text import STILL, codes_in
 from tools.logdirctl.main import main
 
 HOME = Path(__file__).parents[2]
@@ -38,7 +39,10 @@ def ctl(*argv: object) -> Said:
 
 
 def ctl_json(*argv: object) -> tuple[int, dict[str, Any]]:
-    """Type a command with ``--json``; return its status and result, the envelope being checked."""
+    """Type a command with ``--json``; return its status and result, the envelope being checked.
+
+    No text for people carries a slug, but for those that ``explain`` explains.
+    """
     status, out, _ = ctl(*argv, "--json")
     assert out.count("\n") == 1, out
     value: dict[str, Any] = json.loads(out)
@@ -47,6 +51,9 @@ def ctl_json(*argv: object) -> tuple[int, dict[str, Any]]:
     assert " ".join(map(str, argv)).startswith(value["command"])
     for problem in value["problems"]:
         assert sorted(problem) == ["expected", "fix", "found", "path", "slug"]
+    if value["command"] != "explain":
+        codes = list(codes_in(value, but=STILL))
+        assert not codes, codes
     return status, value["result"]
 
 

@@ -20,6 +20,7 @@ from logdir.disk.root.plan import Candidate
 from logdir.ids import Uuid
 from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.replica_ref import ReplicaRef
+from logdir.service.batch import use_cases
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
@@ -48,6 +49,7 @@ from logdir.worker.inventory import KindFigures
 from migrate.use_case import PlanResult, ReportResult, ScanResult
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.cluster_log import elsewhere
+from tests.tools.command_lines import leaf_commands, parser
 from tests.tools.ctl import ctl, ctl_json, two_disks
 from tests.tools.layout_fleet import apply, big
 
@@ -105,6 +107,31 @@ SECTIONS = sections()
 
 def test_every_section_is_compared() -> None:
     assert SECTIONS.keys() == DOCUMENTED.keys() | {SHARED, REQUESTS}
+
+
+def described() -> Counter[str]:
+    """Return the commands that the titles of the sections name."""
+    return Counter(name for title in SECTIONS.keys() - {SHARED, REQUESTS} for name in title.split(", "))
+
+
+COMMANDS = dict(leaf_commands(parser()))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_json_and_one_section_that_describes_it(command: str) -> None:
+    assert "--json" in COMMANDS[command]._option_string_actions
+    assert described()[command] == 1
+
+
+def test_no_section_describes_a_command_that_is_none() -> None:
+    assert described().keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", use_cases.NAMES)
+def test_the_section_of_a_command_has_the_keys_of_what_its_use_case_returns(name: str) -> None:
+    printed = set(keys_of(use_cases.spec_of(name).result).values())
+    titles = [title for title in DOCUMENTED if name in title.split(", ") or (name == "layout" and title == LAYOUT)]
+    assert [printed <= SECTIONS[title][0] for title in titles] == [True], printed
 
 
 @pytest.mark.parametrize("title", DOCUMENTED)

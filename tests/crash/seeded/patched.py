@@ -83,7 +83,8 @@ def copy(target: Path, changes: Sequence[Change] = (), left_out: LeftOut | None 
         ValueError: The sync is not there.
     """
     changed = seed(changes)
-    for package in {"logdir", *(Path(file).parts[0] for file in changed)}:
+    files = [*changed, *([left_out.file] if left_out else [])]
+    for package in {"logdir", *(Path(file).parts[0] for file in files)}:
         shutil.copytree(ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__"))
     for file, text in changed.items():
         (target / file).write_text(text, "utf-8")

@@ -19,7 +19,7 @@ from tests.crash.soak.looks import WORK, look
 from tests.crash.soak.rounds import Soak, SoakError, Workers
 from tests.logdir.disk.rescue import quick_path
 from tests.logdir.disk.staged_rig import GID, UID
-from tests.operations.registry import kinds, seeded
+from tests.operations.registry import MORE, kinds, seeded
 from tests.operations.seeded import Seeded
 from tests.proof.claims import KILLS
 from tests.proof.plugin import Recorder
@@ -88,6 +88,7 @@ BUGS = tuple(bug for _, bug in seeded() if bug.killed)
 def test_a_bug_that_was_sown_is_caught_by_killing(bug: Seeded, tmp_path: Path) -> None:
     copy(tmp_path, bug.changes)
     paths = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    paths[MORE] = os.environ.get(MORE, "")
     with quick_path(tmp_path) as base, pytest.raises(SoakError) as fault:
         Soak(base / "soak", SEED, workers=Workers(paths, cwd=tmp_path)).run(400)
     assert any(line.startswith(bug.killed) for line in str(fault.value).splitlines()), str(fault.value)

@@ -15,6 +15,15 @@ from tools.logdird import build_parser as build_daemon_parser
 HOME = Path(__file__).parents[1] / "systemd"
 UNIT, DROP_IN = HOME / "logdird@.service", HOME / "kafka.service.d" / "logdird.conf"
 SHIPPED = "/opt/logdird/bin"
+OWN_MOUNTS = (
+    "BindPaths", "BindReadOnlyPaths", "DynamicUser", "ExecPaths", "ExtensionDirectories", "ExtensionImages",
+    "InaccessiblePaths", "LogNamespace", "MountAPIVFS", "MountFlags", "MountImages", "NetworkNamespacePath",
+    "NoExecPaths", "PrivateDevices", "PrivateIPC", "PrivateMounts", "PrivateNetwork", "PrivateTmp", "PrivateUsers",
+    "ProcSubset", "ProtectControlGroups", "ProtectHome", "ProtectKernelLogs", "ProtectKernelModules",
+    "ProtectKernelTunables", "ProtectProc", "ProtectSystem", "ReadOnlyPaths", "ReadWritePaths", "RootDirectory",
+    "RootImage", "TemporaryFileSystem",
+)  # fmt: skip
+"""Settings with which systemd gives a service mounts of its own, or may (systemd.exec(5))."""
 
 
 def command_of(path: Path, key: str) -> list[str]:
@@ -31,11 +40,10 @@ def test_the_commands_of_the_units_are_commands() -> None:
     assert (program, arguments.apply, arguments.quiet) == (f"{SHIPPED}/logdirctl", True, True)
 
 
-def test_the_unit_has_no_rights_and_no_mounts_of_its_own() -> None:
+def test_a06_the_unit_has_no_rights_and_no_mounts_of_its_own() -> None:
     lines = UNIT.read_text().splitlines()
     assert {"User=kafka", "CapabilityBoundingSet=", "NoNewPrivileges=yes", "Type=notify"} <= set(lines)
-    own_mounts = ("ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ReadWritePaths", "PrivateMounts")
-    assert not [line for line in lines if line.startswith(own_mounts)]
+    assert not [line for line in lines if line.startswith(OWN_MOUNTS)]
 
 
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:

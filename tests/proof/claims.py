@@ -80,8 +80,14 @@ DAMAGED_REQUESTS: Final = Claim(
         f"{_DAEMON}::test_damaged_requests_change_nothing_and_stop_nothing",
         f"{_DAEMON}::test_damaged_documents_are_refused_by_name_and_change_nothing",
         "tests/logdir/daemon/test_damaged_frames.py::test_damaged_frames_of_brokers_say_nothing",
+        "tests/logdir/daemon/test_damaged_frames.py::test_damaged_frames_change_nothing_of_a_running_daemon",
     ),
-    sizes={"requests": _SENT, "documents": _SENT, "frames": _SENT},
+    sizes={
+        "requests": _SENT,
+        "documents": _SENT,
+        "frames": _SENT,
+        "frames to a running daemon": Sizes(full=1_000, sample=20),
+    },
 )
 DAMAGED_INVENTORIES: Final = Claim(
     key="damaged-inventories",

@@ -22,6 +22,7 @@ from logdir.service.cluster.source import SourceRequest
 from logdir.service.report.exit_status import AnsweredError
 from logdir.service.stage import StageRequest
 from tests.builders import TOPIC_ID, log_dir, partition
+from tests.logdir.daemon.as_user import as_user, rights_of
 from tests.tools.ctl import HOME, ctl
 
 CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
@@ -67,11 +68,17 @@ class Process:
     def log(self) -> str:
         return (self.folder / "log").read_text()
 
+    def command(self, *words: str) -> list[str]:
+        """Return the command that starts it, with these words at its end."""
+        return as_user(sys.executable, "-c", CODE, "--config", str(self.config), *words)
+
     def start(self, *, is_awaited: bool = True) -> None:
+        """Start it, as a user who is not root and has no capabilities."""
         with (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", CODE, "--config", str(self.config)], cwd=HOME, stderr=log, text=True
-            )
+            self.process = subprocess.Popen(self.command(), cwd=HOME, stderr=log, text=True)
+        pid = self.process.pid
+        # What starts it gives up the rights of root; the daemon cannot get them back.
+        until("the daemon runs as a user who is not root and has no capabilities", lambda: rights_of(pid).are_none)
         if is_awaited:
             until("the daemon runs", lambda: self.state() == "RUNNING" or self.has_ended())
             assert not self.has_ended(), self.log

@@ -1,4 +1,4 @@
-"""Brokers that lie to the daemon about the metadata quorum: what they say is not known, and the daemon goes on."""
+"""Brokers that lie to the daemon about quorum and topics: what they say is not known, and the daemon goes on."""
 
 from __future__ import annotations
 
@@ -15,20 +15,31 @@ import pytest
 
 from logdir import clock
 from logdir.daemon.quorum import Quorum
+from logdir.service.batch.reconcile_case import ReconcileRequest
 from logdir.service.cluster.source import SourceRequest
+from logdir.service.reconcile import Policy
+from logdir.service.report.json_form import to_json
 from logdir.wire import frames
 from logdir.wire.errors import WireError
-from tests.builders import CLUSTER
-from tests.logdir.daemon.rig import daemon, until
+from tests.builders import CLUSTER, TOPIC_ID
+from tests.logdir.daemon.damage import Whole
+from tests.logdir.daemon.rig import ask, daemon, until
+from tests.logdir.daemon.test_control import answer
+from tests.logdir.daemon.test_damaged import is_alive, unchanged
+from tests.logdir.daemon.test_inbox import EVERY, broker
 from tests.logdir.wire.client.fake_broker import Talk
-from tests.logdir.wire.client.fake_cluster import fake_cluster
+from tests.logdir.wire.client.fake_cluster import Present, fake_cluster
 from tests.mutation import mutations
 from tests.proof.claims import DAMAGED_REQUESTS
 from tests.proof.plugin import Recorder
+from tests.tools.reconcile_rig import GONE
+from tools.cli.arguments import Exit
 
 SEED = 516
 API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM = "ApiVersions", "DescribeCluster", "DescribeQuorum"
+METADATA = "Metadata"
 ASKED = (API_VERSIONS, DESCRIBE_CLUSTER, DESCRIBE_QUORUM)
+ASKED_OF_TOPICS = (API_VERSIONS, DESCRIBE_CLUSTER, METADATA)
 KNOWN = SourceRequest(high_watermark=4711, leader_epoch=7)
 NOT_KNOWN = SourceRequest()
 _PIECES: Final = (b"\xff" * 4, b"\x00", b"\x80" * 5, b"\x7f\xff\xff\xff", b"{}")
@@ -86,6 +97,15 @@ LIES: dict[str, dict[str, Lie]] = {
         "no leader": lambda draw, body: _only(body).update(leaderId=-1),
         "no epoch": lambda draw, body: _only(body).update(leaderEpoch=draw.choice((-1, -(2**31)))),
         "no watermark": lambda draw, body: _only(body).update(highWatermark=draw.choice((-1, -2, -(2**63)))),
+    },
+    METADATA: {
+        "another cluster": lambda draw, body: body.update(clusterId="AAAAAAAAAAAAAAAAAAAAZw"),
+        "no topic": lambda draw, body: body.update(topics=()),
+        "a topic less": lambda draw, body: body.update(topics=body["topics"][1:]),
+        "a topic twice": lambda draw, body: body.update(topics=body["topics"] + body["topics"][:1]),
+        "a topic that was not asked for": lambda draw, body: body["topics"][0].update(topicId=draw.randbytes(16)),
+        "no name": lambda draw, body: [one.update(name=None) for one in body["topics"]],
+        "no partitions": lambda draw, body: [one.update(partitions=()) for one in body["topics"]],
     },
 }
 """What a frame may say that is whole: it is no answer either."""
@@ -209,9 +229,58 @@ def test_damaged_frames_of_brokers_say_nothing(
         assert ask("") == (KNOWN, "")
     assert sum(liar.said.values()) >= count
     # Each way to lie, where there are enough of them.
-    ways = {kind for kind, _ in _DAMAGES} - {"lie"} | {f"{name}: {lie}" for name, lies in LIES.items() for lie in lies}
-    assert count < 1000 or liar.said.keys() == ways
+    assert count < 1000 or liar.said.keys() == ways(ASKED)
     record_proof(DAMAGED_REQUESTS, {"frames": count}, seeds=SEED)
+
+
+def ways(asked: tuple[str, ...]) -> set[str]:
+    """Return each way to damage the answers to these requests."""
+    return {kind for kind, _ in _DAMAGES} - {"lie"} | {f"{name}: {lie}" for name in asked for lie in LIES[name]}
+
+
+@pytest.mark.timeout(3600)
+def test_damaged_frames_change_nothing_of_a_running_daemon(tmp_path: Path, record_proof: Recorder) -> None:
+    """Its process asks the brokers what to do with two topics, and lives on whatever they answer."""
+    count = DAMAGED_REQUESTS.count("frames to a running daemon")
+    liar = Liar(SEED)
+    with (
+        fake_cluster(tmp_path, CLUSTER) as cluster,
+        daemon(tmp_path, more="client.properties: client.properties\n") as one,
+    ):
+        broker(one)
+        pay = Present("pay", dict.fromkeys(EVERY, ((1, 2), (1, 2))))
+        for node_id, fake in cluster.brokers.items():
+            cluster.said[node_id] = {TOPIC_ID: pay}
+            fake.damage = liar.damage
+        request: Any = to_json(ReconcileRequest(source=SourceRequest(cluster.uri), policy=Policy(is_confirmed=True)))
+        whole = Whole("reconcile", request, None, ())
+
+        def asked(target: str, *, is_applied: bool) -> tuple[int, set[str], set[str]]:
+            """Return the exit status of the answer, its slugs, and what is to be staged or was."""
+            liar.target = target
+            status, value = answer(ask(one.socket, whole.http(is_applied=is_applied)))
+            found: Any = value
+            assert status == 200, (liar.last, found)
+            items = {f"{item['action']} {item['topic']}" for item in found["result"].get("items", ())}
+            return found["exit"], {problem["slug"] for problem in found["problems"]}, items
+
+        truth = Exit.DONE, set[str](), {"stage gone"}
+        before, pid = unchanged(one), one.status().pid
+        for number in range(count):
+            if number % 50 == 0:
+                # The truth amid the lies is believed: were it sent with apply, it would be followed.
+                assert asked("", is_applied=False) == truth
+            status, slugs, items = asked(ASKED_OF_TOPICS[number % len(ASKED_OF_TOPICS)], is_applied=True)
+            assert (status != Exit.DONE, len(slugs), slugs <= _NO_ANSWER, items) == (True, 1, True, set()), liar.last
+            assert one.status().pid == pid
+        assert unchanged(one) == before
+        assert is_alive(one, pid)
+        assert "Traceback" not in one.log
+        assert asked("", is_applied=True) == truth
+        assert one.staged(1) == [f"{GONE}_{number}" for number in range(3)]
+    assert sum(liar.said.values()) >= count
+    assert count < 1000 or liar.said.keys() == ways(ASKED_OF_TOPICS)
+    record_proof(DAMAGED_REQUESTS, {"frames to a running daemon": count}, seeds=SEED)
 
 
 @pytest.mark.slow

@@ -11,6 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from logdir.wire import frames
+from logdir.wire.frames import RequestHeader
+from logdir.wire.message import Direction, Form
+from logdir.wire.schema import defaults
 from tests.builders import TOPIC_ID
 from tests.logdir.cluster.log_dir import LogDir, change, noop, register, topic
 from tests.logdir.cluster.log_dir import partition as claimed
@@ -149,6 +153,43 @@ def test_kip516_a_request_stages_warns_keeps_its_deadline_over_a_restart_and_is_
         live = {path.name for log_dir in one.log_dirs for path in log_dir.iterdir() if path.is_dir()}
         assert live == {f"pay-{n}" for n in EVERY} | {f"gone-{n}" for n in range(3) if n not in kind.numbers}
         assert position(one) == (5, len(kind.documents))
+
+
+def as_bytes(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a document with its request as a controller sends it: header and body as bytes."""
+    form, name, version = Form(value["form"]), value["api"], value["version"]
+    message = frames.message(name, Direction.REQUEST, version, form)
+    header = RequestHeader(api_key=message.key, api_version=version, correlation_id=7, client_id="1")
+    body = frames.to_json(message, version, defaults(message.fields, version)) | value["body"]
+    data = frames.encode_request(header, frames.from_json(message, version, body), form)
+    return {key: one for key, one in value.items() if key != "body"} | {"hex": data.hex()}
+
+
+@WAYS
+def test_kip516_documents_that_hold_the_bytes_of_a_request_are_followed(tmp_path: Path, way: str) -> None:
+    """LeaderAndIsr as it was shipped; StopReplica as it was shipped, by name, and as the KIP has it, by topic id."""
+    more = tuple(range(8))  # A tenth of all replicas may be staged: three.
+    kept = listed(pay=(TOPIC_ID, EVERY), more=(OTHER, more), gone=(GONE, (1, 2)))
+    full = document(kept, type=FULL, sequence=1) | {"version": 5}
+    by_name = document(stopped(delete=True, gone=(None, (1,))), api="StopReplica", sequence=2)
+    by_id = document(stopped(delete=True, gone=(GONE, (2,))), api="StopReplica", form="kip", sequence=3)
+    with daemon(tmp_path, more=SWEEP) as one:
+        broker(one)
+        for number in more:
+            age(one.make("more", number, topic_id=OTHER))
+        give = Giver(one, way)
+        for number, value in enumerate((full, by_name, by_id)):
+            reason = "absent" if value is full else "stop-replica"
+            assert give(as_bytes(value)) == ""
+            assert one.staged(1) == [f"{GONE}_{partition}" for partition in range(number + 1)]
+            assert (position(one), marker(one, number)["reason"]) == ((5, number + 1), reason)
+            assert marker(one, number)["delay_ms"] == 4 * 60 * 60 * 1000
+        # Bytes that are not those of the request that the document names.
+        other = as_bytes(by_name) | {"api": "LeaderAndIsr", "sequence": 4}
+        assert "malformed-file: " in give(other)
+        assert (position(one), len(one.staged(1)), one.staged()) == ((5, 3), 3, [])
+        live = {path.name for log_dir in one.log_dirs for path in log_dir.iterdir() if path.is_dir()}
+        assert live == {f"pay-{n}" for n in EVERY} | {f"more-{n}" for n in more}
 
 
 def _utc(at_ms: int) -> str:

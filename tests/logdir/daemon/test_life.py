@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import pytest
 
 from logdir.service.report.json_form import to_json
 from tests.builders import TOPIC_ID, log_dir
-from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
+from tests.logdir.daemon.as_user import as_user
+from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.tools.ctl import HOME, ctl, held, launch
 
 
@@ -57,10 +59,13 @@ def test_a_log_dir_without_a_work_root_is_refused(tmp_path: Path) -> None:
 def test_a_log_dir_of_another_user_is_refused(tmp_path: Path) -> None:
     with daemon(tmp_path, is_started=False) as one:
         os.chown(one.log_dirs[1], 4242, 4242)
+        seen = subprocess.check_output(as_user("stat", "-c", "%u", *map(str, one.log_dirs)), text=True)
+        own, other = seen.split()  # As the user of the daemon numbers them.
+        assert own != other
         status, line = ended(one)
         assert status == 4
-        assert f"no-permission: {one.log_dirs[1]}: expected a log dir of user 0, as which logdird runs" in line
-        assert "found one of user 4242" in line
+        assert f"no-permission: {one.log_dirs[1]}: expected a log dir of user {own}, as which logdird runs" in line
+        assert f"found one of user {other}" in line
 
 
 def test_a_configuration_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -151,11 +156,8 @@ def test_a25_the_disk_of_another_broker_is_left_out_and_the_others_go_on(
 
 
 def test_check_config_says_ok_or_everything_that_is_wrong(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     with daemon(tmp_path, is_started=False) as one:
-        command = [sys.executable, "-c", CODE, "--config", str(one.config), "--check-config"]
+        command = one.command("--check-config")
         done = subprocess.run(command, cwd=HOME, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(f"OK: {one.config}: node 1, log dirs {one.log_dirs[0]}")

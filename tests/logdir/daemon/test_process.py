@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.logdir.daemon.as_user import as_user
 from tests.logdir.daemon.rig import daemon
 from tests.tools.ctl import HOME
 
@@ -30,7 +31,7 @@ except LogDirError as error:
 def test_a_daemon_whose_timer_has_ended_ends_so_that_systemd_starts_it_again(tmp_path: Path) -> None:
     """Without its timer it would neither sweep nor purge, and nothing would show that."""
     with daemon(tmp_path, is_started=False) as one:
-        command = [sys.executable, "-c", CODE, str(one.config)]
+        command = as_user(sys.executable, "-c", CODE, str(one.config))
         done = subprocess.run(command, cwd=HOME, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     line = "internal-error: logdird: expected threads that work, found that the thread timer has ended"
     assert done.stdout.startswith(line)

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.logdir.daemon.rig import CODE, Daemon, daemon, until
+from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.tools.ctl import HOME, ctl_without_rights
 
 OTHER = 4242
-WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
 
-def run(one: Daemon, *words: str, without_rights: bool = False) -> tuple[int, str, list[str]]:
+def run(one: Daemon, *words: str) -> tuple[int, str, list[str]]:
     """Run a daemon that is expected to end by itself."""
-    command = [sys.executable, "-c", CODE, "--config", str(one.config), *words]
-    command = [*WITHOUT_RIGHTS, *command] if without_rights else command
-    done = subprocess.run(command, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(one.command(*words), cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, [line for line in done.stderr.splitlines() if line.startswith("logdird: ")]
 
 
@@ -58,10 +54,10 @@ def test_files_of_another_user_keep_a_daemon_from_starting_by_name(tmp_path: Pat
     for path in one.log_dirs:
         os.chown(path / "meta.properties", OTHER, OTHER)
         (path / "meta.properties").chmod(mode)
-    status, out, lines = run(one, "--check-config", without_rights=True)
+    status, out, lines = run(one, "--check-config")
     assert (status, out) == (4, "")
     assert [line.split(": ")[1:3] for line in lines] == [[slug, f"{path}/meta.properties"] for path in one.log_dirs]
-    status, _, lines = run(one, without_rights=True)
+    status, _, lines = run(one)
     assert (status, lines[0].split(": ")[1:3]) == (4, [slug, f"{one.log_dirs[0]}/meta.properties"])
     shutil.rmtree(f"{one.log_dirs[0]}.logdird")
     said = ctl_without_rights("init", "--server-properties", one.server_properties, "--apply")
@@ -73,13 +69,8 @@ def test_files_of_another_user_keep_a_daemon_from_starting_by_name(tmp_path: Pat
 def test_a_file_that_is_given_away_later_stops_no_other_log_dir(tmp_path: Path) -> None:
     if Path("/proc/sys/fs/protected_hardlinks").read_text().strip() != "1":
         pytest.skip("needs sysctl fs.protected_hardlinks=1")
-    one = Daemon(tmp_path, more="sweep.interval.ms: 500\n")
-    log = (tmp_path / "log").open("a")
-    command = [*WITHOUT_RIGHTS, sys.executable, "-c", CODE, "--config", str(one.config)]
-    one.process = subprocess.Popen(command, cwd=HOME, stderr=log, text=True)
-    log.close()
-    try:
-        until("the daemon runs", lambda: one.state() == "RUNNING")
+    with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
+        assert one.process is not None
         os.chown(one.log_dirs[1] / "meta.properties", OTHER, OTHER)
         one.process.send_signal(1)
         until("it is quarantined", lambda: one.status().log_dirs[1].state.value == "quarantined")
@@ -92,6 +83,3 @@ def test_a_file_that_is_given_away_later_stops_no_other_log_dir(tmp_path: Path) 
         one.process.send_signal(1)
         until("it is taken back", lambda: one.status().log_dirs[1].state.value == "online")
         assert one.stop() == 0
-    finally:
-        one.process.kill()
-        one.process.wait()

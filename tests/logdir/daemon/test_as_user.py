@@ -33,6 +33,8 @@ def test_a_program_has_no_capability_and_is_not_root() -> None:
 
 
 def test_for_a_user_who_is_not_root_nothing_changes() -> None:
+    if run("id", "-u") == "0":
+        pytest.skip("needs a user namespace, or a run by a user who is not root")
     assert run(sys.executable, "-c", ASK) == "['program'] True True"
 
 
@@ -70,3 +72,15 @@ def test_the_rights_of_root_are_seen() -> None:
 )
 def test_a_capability_is_a_right(found: Rights, *, are_none: bool) -> None:
     assert found.are_none is are_none
+
+
+def test_no_test_starts_a_daemon_with_other_rights() -> None:
+    starts = "entry import logdird" + ";", "DaemonProcess" + "("
+    tests = HOME / "tests"
+    found = {
+        str(path.relative_to(tests))
+        for path in tests.rglob("*.py")
+        if any(start in path.read_text("utf-8") for start in starts)
+    }
+    assert found == {"logdir/daemon/rig.py", "logdir/daemon/test_process.py"}
+    assert all("as_user(sys.executable" in (tests / name).read_text("utf-8") for name in found)

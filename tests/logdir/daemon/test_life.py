@@ -216,7 +216,8 @@ def test_replicas_of_a_disk_that_fails_are_told_in_the_shape_of_kip_631(tmp_path
         (line,) = [line for line in map(json.loads, one.log.splitlines()) if line["event"] == "disk.failed"]
         assert json.loads(line["detail"].partition("FailedReplicas=")[2]) == failed
         (tmp_path / "away").rename(one.log_dirs[1])
-        until("it is back", lambda: one.status().failed_replicas is None)
+        # Once the broker was opened again without the disk, the daemon looks for it each minute.
+        until("it is back", lambda: one.status().failed_replicas is None, 90)
         told = [(event["event"], event.get("partitions")) for event in one.events() if "disk" in event["event"]]
         assert told == [("disk-failed", 2), ("disk-back", None)]
 

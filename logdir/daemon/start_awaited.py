@@ -121,7 +121,7 @@ class StartAwaited:
             return True  # They were not opened again yet.
         self._reopening = None
         problem = failed[lacking[0]]
-        raise lacking_error(lacking[0], f"{problem.found} ({problem.slug})", problem.fix)
+        raise lacking_error(lacking[0], problem.found, problem.fix)
 
 
 def waiting_error() -> RefusedError:

@@ -2,7 +2,7 @@
 
 Not here: taking the locks (``locks``).
 
-Spec: design §2 law 4; attacks A22.
+Spec: design §2 law 4; attacks A22; proc_pid_fdinfo(5), proc_pid_mountinfo(5).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
+from logdir.observe.mounts import MOUNTINFO
 from logdir.paths import KAFKA_LOCK
 
 OUTSIDE = "a process outside this container"
@@ -42,19 +43,35 @@ def named(pid: int) -> str:
         return f"pid {pid}"
 
 
-def _pid_by_descriptor(inode: int) -> int | None:
-    """Return the pid of the process that holds an open-file-description lock, for which the kernel reports no pid;
-    ``None`` if ``/proc`` shows none.
+def _pid_by_descriptor(file: int) -> int | None:
+    """Return the pid of the process that holds an open-file-description lock of a file, for which the kernel reports no
+    pid; ``None`` if ``/proc`` shows none.
     """
+    shown = f"{_device_shown(file)}:{os.fstat(file).st_ino} "
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             for descriptor in (process / "fdinfo").iterdir():
                 text = descriptor.read_text()
-                if any(
-                    line.startswith("lock:") and "OFDLCK" in line and f":{inode} " in line for line in text.splitlines()
-                ):
+                if any(line.startswith("lock:") and "OFDLCK" in line and shown in line for line in text.splitlines()):
                     return int(process.name)
     return None
+
+
+def _device_shown(file: int) -> str:
+    """Return the device of an open file as ``/proc`` shows it beside a lock, empty if it cannot be found.
+
+    The inode alone is not enough: disks that were formatted alike have equal inode numbers. ``fstat`` does not help
+    either: on btrfs it returns the number of a subvolume.
+    """
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/self/fdinfo/{file}").read_text().splitlines()
+        mount_id = next(line.split()[1] for line in lines if line.startswith("mnt_id:")).encode()
+        for mount in Path(MOUNTINFO).read_bytes().splitlines():
+            shown_id, _, device, *_ = mount.split(b" ")
+            if shown_id == mount_id:
+                major, minor = map(int, device.split(b":"))
+                return f"{major:02x}:{minor:02x}"
+    return ""
 
 
 def holder(descriptor: int) -> str | None:
@@ -133,7 +150,7 @@ def holder_pid(descriptor: int) -> int | None:
     if kind == fcntl.F_UNLCK:
         return None
     if pid <= 0:
-        pid = _pid_by_descriptor(os.fstat(descriptor).st_ino) or 0
+        pid = _pid_by_descriptor(descriptor) or 0
     return pid
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -34,6 +34,13 @@ from logdir.replica_ref import ReplicaRef
 
 _FIELDS = ("recovery_point", "log_start", "high_watermark", "cleaner")
 """Fields of ``Checkpoints``, in the order of ``offset_checkpoint.NAMES``."""
+_IN_WORDS = {
+    "absent": "no directory there",
+    "io-error": "an error while it was read",
+    "mount-point": "something is mounted there",
+    "unreadable": "it cannot be read",
+}
+"""Problems of an inventory in the texts of a ``Problem``."""
 NO_PERMISSION = "no-permission"
 """Problem slug, as in an inventory."""
 _NO_FILE = (errno.EISDIR, errno.ELOOP)
@@ -95,7 +102,7 @@ def look(
     """
     disk, entries = scan_log_dir(log_dir, taken_at_ms=taken_at_ms, only=only)
     if disk.status != "ok":
-        problem = _unread(log_dir, "a log dir that can be read", ", ".join(disk.problems))
+        problem = _unread(log_dir, "a log dir that can be read", _in_words(disk.problems))
         return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
     try:
         with opened(os.open(log_dir, _TOP)) as top:
@@ -107,6 +114,10 @@ def look(
 
 def _found(error: OSError) -> str:
     return NO_PERMISSION if error.errno in (errno.EACCES, errno.EPERM) else error.strerror or str(error)
+
+
+def _in_words(problems: Iterable[str]) -> str:
+    return ", ".join(_IN_WORDS.get(one, one) for one in problems)
 
 
 def _unread(path: str, expected: str, found: str) -> Problem:
@@ -178,7 +189,7 @@ def _hidden(log_dir: str, entry: ScannedEntry) -> Problem:
     root = None if entry.root is None else _path_of(entry.root, log_dir)
     is_root = root is not None and entry.name == os.path.basename(root)
     place = root if root is not None and is_root else os.path.join(root or log_dir, entry.name)
-    found = ", ".join(entry.problems)
+    found = _in_words(entry.problems)
     try:
         os.close(os.open(place, _TOP | os.O_NOFOLLOW))
     except OSError as error:

@@ -28,7 +28,7 @@ from tests.hung.fuse import since_file
 from tests.kernel.images import Images, Mounted, missing
 from tests.tools.cluster_log import cluster_log, topics_on
 from tests.tools.ctl import CODE, HOME, ctl, tree
-from tests.tools.free_text import STILL, codes_in
+from tests.tools.free_text import codes_in
 
 TIMEOUT_S = 2
 """Of a disk; more than the second that a command may take besides, so that waiting for two in turn is too long."""
@@ -163,7 +163,7 @@ class Running:
         assert out.count("\n") == 1, (out, err)
         said = json.loads(out)
         assert said["exit"] == self._process.returncode
-        assert not list(codes_in(said, but=STILL)), said
+        assert not list(codes_in(said)), said
         stalled_s = _stalled_s() - self._stalled_s
         return Answer(said["exit"], said["result"], said["problems"], err, seconds, self.session, stalled_s)
 

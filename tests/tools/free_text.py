@@ -8,7 +8,7 @@ Spec: docs/json.md, ``detail``; style §5.6.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from logdir.service.explain import read_page
@@ -16,8 +16,6 @@ from logdir.service.explain import read_page
 SLUGS = frozenset(entry.slug for entry in read_page(Path(__file__).parents[2] / "docs" / "errors.md"))
 FREE_TEXT = frozenset(("detail", "expected", "fix", "found", "impact", "text", "warnings"))
 """Keys of answers whose texts are for people."""
-STILL = frozenset(("checkpoints-not-kept", "log-dir-offline", "log-dirs-incomplete"))
-"""Slugs of problems whose ``found`` still carries another slug; may only shrink, and ``test_refusals`` says when."""
 _HYPHENATED = "|".join(sorted((slug for slug in SLUGS if "-" in slug), key=len, reverse=True))
 _CODE = re.compile(
     # Where it is typed: what it means is asked for by it, and a finding is confirmed by it.
@@ -27,7 +25,7 @@ _CODE = re.compile(
 )
 
 
-def codes_in(value: object, key: str = "", *, but: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+def codes_in(value: object, key: str = "") -> Iterator[tuple[str, str]]:
     """Yield what carries a slug where an answer is for people: the key, and its text.
 
     A slug of one word, as ``purging``, is a word of any text: it counts where the text is or begins with it.
@@ -35,16 +33,13 @@ def codes_in(value: object, key: str = "", *, but: Collection[str] = ()) -> Iter
     Args:
         value: The answer, or a part of it.
         key: Under which it stands.
-        but: Slugs of problems that are not looked at.
     """
     match value:
-        case dict() if value.get("slug") in but:
-            return
         case dict():
             for name, below in value.items():
-                yield from codes_in(below, name, but=but)
+                yield from codes_in(below, name)
         case list():
             for below in value:
-                yield from codes_in(below, key, but=but)  # As "warnings", a list of texts.
+                yield from codes_in(below, key)  # As "warnings", a list of texts.
         case str() if key in FREE_TEXT and (_CODE.search(value) or re.split(r"[^a-z-]", value, maxsplit=1)[0] in SLUGS):
             yield key, value

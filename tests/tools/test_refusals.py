@@ -26,7 +26,7 @@ from logdir.errors import Problem
 from logdir.refusal_slug import Why
 from logdir.worker import state
 from tests.tools.ctl import ctl, ctl_json, two_disks
-from tests.tools.free_text import STILL, codes_in
+from tests.tools.free_text import codes_in
 from tests.tools.refusals import SITUATIONS
 from tools.cli.arguments import Exit
 
@@ -181,9 +181,16 @@ def test_a_code_in_a_text_for_people_is_seen(answer: dict[str, Any], is_found: b
     assert bool(list(codes_in(answer))) is is_found
 
 
-@pytest.mark.parametrize("slug", sorted(STILL - {"log-dirs-incomplete"}))
-def test_what_may_still_carry_a_code_does_so(slug: str, tmp_path: Path) -> None:
-    """Else its slug is to be taken off ``STILL``. What a disk that hangs leads to is seen in ``tests/hung`` alone."""
+@pytest.mark.parametrize(
+    ("slug", "command", "found"),
+    [
+        ("log-dir-offline", "strays", "no directory there"),
+        ("checkpoints-not-kept", "handover", "handover.json: No space left on device"),
+    ],
+)
+def test_a_problem_that_tells_of_another_one_does_so_in_words(
+    slug: str, command: str, found: str, tmp_path: Path
+) -> None:
     disks = two_disks(tmp_path)
     named = "--log-dirs", ",".join(map(str, disks))
     assert ctl("init", *named, "--apply").status == Exit.DONE
@@ -192,12 +199,14 @@ def test_what_may_still_carry_a_code_does_so(slug: str, tmp_path: Path) -> None:
         if slug == "checkpoints-not-kept" and "handover.json" in f"{call.path} {call.to}":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    if slug == "log-dir-offline":
+    if slug != "checkpoints-not-kept":
         disks[1].rename(tmp_path / "away")
-    words = ("strays",) if slug == "log-dir-offline" else ("handover",)
     with mock.patch.object(state, "HostDisk", return_value=HostDisk(fail)):
-        said = json.loads(ctl(*words, *named, "--json").out)
-    assert list(codes_in([problem for problem in said["problems"] if problem["slug"] == slug])), said
+        said = json.loads(ctl(command, *named, "--json").out)
+    texts = [problem["found"] for problem in said["problems"] if problem["slug"] == slug]
+    assert texts
+    assert all(text.endswith(found) for text in texts), texts
+    assert list(codes_in(said)) == []
 
 
 @pytest.mark.parametrize("why", ELSEWHERE, ids=lambda why: str(why.value))

@@ -111,7 +111,7 @@ def _why_lacking(broker: OpenBroker, log_dir: str) -> str:
         why: Problem | None = broker.ports.why_suspect(port)
     else:
         why = next((note for note in broker.notes if note.path == log_dir), None)
-    return "no answer" if why is None else f"{why.found} ({why.slug})"
+    return "no answer" if why is None else why.found
 
 
 def lacking_error(log_dir: str, found: str, fix: str) -> RefusedError:
@@ -207,7 +207,7 @@ def _not_kept(log_dir: str, error: LogDirError | ValueError) -> Problem:
     expected, found, fix = "a copy of the four checkpoint files", str(error), "the broker may start without it"
     if isinstance(error, LogDirError):
         problem = error.problem()
-        found, fix = f"{problem.found} ({problem.slug}: {problem.path})", f"{fix}; {problem.fix}"
+        found, fix = f"{problem.path}: {problem.found}", f"{fix}; {problem.fix}"
     return Problem(NOT_KEPT, log_dir, expected, found, fix)
 
 

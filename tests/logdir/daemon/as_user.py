@@ -7,7 +7,7 @@ that are reserved for root. Where no user namespace can be made, it is root with
 
 Not here: a run of the tests whose broker is such a user's, too (``tests.kafka.no_rights``).
 
-Spec: issue "The daemon" (it runs as the owner of the log dirs, with no capabilities); attacks A9; user_namespaces(7).
+Spec: design §5 (the daemon runs as the owner of the log dirs, without capabilities); attacks A9; user_namespaces(7).
 """
 
 from __future__ import annotations

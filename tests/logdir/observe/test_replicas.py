@@ -157,7 +157,7 @@ def test_two_work_roots_with_one_name_are_a_problem_for_both(d1: Path, tmp_path:
 def test_a_log_dir_that_is_not_there_has_its_problem(tmp_path: Path) -> None:
     facts = look(str(tmp_path / "d9"))
     assert facts.problem is not None
-    assert facts.problem.found == "absent"
+    assert facts.problem.found == "no directory there"
     assert facts.replicas == ()
 
 
@@ -173,7 +173,7 @@ def test_a_prefix_that_cannot_be_listed_is_a_log_dir_that_was_not_wholly_read(d1
     finally:
         os.system(f"umount {prefix}")
     assert problem is not None
-    assert "mount-point" in problem.found
+    assert "something is mounted there" in problem.found
 
 
 @pytest.mark.parametrize("text", ["0\n2\norders 0 62\n", "1\n0\n", "0\nx\n"])

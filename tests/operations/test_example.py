@@ -116,6 +116,7 @@ def test_each_of_its_syncs_is_missed_or_written_down(note: Operation, tmp_path: 
         assert bool(found) != bool(syncs.why_needless(one)), one.shown
 
 
+@pytest.mark.slow
 def test_its_bug_is_sown_and_the_syncs_of_its_file_are_left_out(note: Operation) -> None:
     (bug,), (file,) = note.seeded, note.files
     files = "tests/crash/seeded/test_families.py", "tests/crash/soak/test_soak.py"

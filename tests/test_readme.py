@@ -110,6 +110,7 @@ def test_no_command_of_the_docs_fails_when_it_is_typed(tmp_path: Path, monkeypat
     assert count >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["orders/broker-1", "orders/broker-2", "events/broker-1", "lab/broker-1"])
 def test_no_replica_of_the_demonstration_is_misplaced(folder: str, tmp_path: Path) -> None:
     top = prepared(tmp_path)
@@ -119,6 +120,7 @@ def test_no_replica_of_the_demonstration_is_misplaced(folder: str, tmp_path: Pat
     assert states.count("leader") >= 5
 
 
+@pytest.mark.slow
 def test_the_stray_of_the_demonstration_is_never_unproven(tmp_path: Path) -> None:
     named = ["--server-properties", prepared(tmp_path) / "orders/broker-1/server.properties"]
     assert ctl("init", *named, "--apply").status == Exit.DONE
@@ -127,6 +129,7 @@ def test_the_stray_of_the_demonstration_is_never_unproven(tmp_path: Path) -> Non
     assert (status, proven) == (Exit.DONE, ["returns"])
 
 
+@pytest.mark.slow
 def test_a_broker_of_zookeeper_is_described_without_a_metadata_log(tmp_path: Path) -> None:
     top = prepared(tmp_path)
     said = ctl("describe", "plain", "--server-properties", top / "billing/broker-1/server.properties")

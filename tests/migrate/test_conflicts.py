@@ -60,6 +60,7 @@ def test_an_entry_has_every_slug_that_fits(spark: SparkSession) -> None:
     }
 
 
+@pytest.mark.slow
 def test_replicas_without_id_are_counted_into_a_name_with_two(spark: SparkSession) -> None:
     from migrate.plan.conflicts import flag_one_name_two_ids, flag_replicas_differ, ids_of_topics, topics_of
 
@@ -141,6 +142,7 @@ def test_copies_of_one_broker_are_found_by_name_and_by_id(spark: SparkSession) -
     assert units == 5
 
 
+@pytest.mark.slow
 def test_equal_units_of_both_findings_are_one(spark: SparkSession) -> None:
     live = entries(
         spark,

@@ -195,6 +195,7 @@ def test_jvm_dies_with_the_process(spark: object, tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_jvm_that_will_not_start_is_one_line(spark: object, tmp_path: Path) -> None:
     broken = runtime(tmp_path / "java", "17.0.1")

@@ -85,6 +85,7 @@ def passed(*arguments: str, size: str = "") -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_failed_calls_failed_syncs_and_full_disks_take_it() -> None:
     """Some are for operations on one replica or one small file alone, some for those with a family of their own."""
     found = passed("tests/crash/families", "tests/crash/test_operations.py", "-k", "note")
@@ -138,6 +139,7 @@ def test_the_kernels_cut_it_off_on_a_full_disk() -> None:
     assert {one.full for one in runs} == set(HOWS)
 
 
+@pytest.mark.slow
 def test_the_soak_draws_it_and_the_swaps_attack_it(tmp_path: Path) -> None:
     with quick_path(tmp_path) as base:
         assert Soak(base / "soak", 1).run(25).done["note"] > 0

@@ -153,6 +153,7 @@ def test_a_daemon_killed_and_started_again_captures_nothing_twice(tmp_path: Path
         assert not any("-delete" in name for name in one.staged())
 
 
+@pytest.mark.slow
 def test_a41_no_process_and_no_lock_outlives_a_daemon_that_is_killed(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         until("a worker and a watch for each log dir", lambda: len(one.children()) == 4)
@@ -191,6 +192,7 @@ def test_delays_are_those_of_the_topic(tmp_path: Path) -> None:
         assert abs(left - 3 * 24 * 60 * 60 * 1000) < 60_000
 
 
+@pytest.mark.slow
 def test_a_directory_that_cannot_be_captured_is_named_once(tmp_path: Path) -> None:
     with daemon(tmp_path, more="sweep.interval.ms: 500\n") as one:
         path = one.make()

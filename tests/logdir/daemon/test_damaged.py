@@ -198,6 +198,7 @@ def _slugs(value: Any) -> list[str]:
     return [problem["slug"] for problem in (*value["problems"], *items) if problem is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_damaged_requests_change_nothing_and_stop_nothing(unasked: Daemon, record_proof: Recorder) -> None:
     one = unasked

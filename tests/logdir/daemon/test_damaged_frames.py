@@ -238,6 +238,7 @@ def ways(asked: tuple[str, ...]) -> set[str]:
     return {kind for kind, _ in _DAMAGES} - {"lie"} | {f"{name}: {lie}" for name in asked for lie in LIES[name]}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_damaged_frames_change_nothing_of_a_running_daemon(tmp_path: Path, record_proof: Recorder) -> None:
     """Its process asks the brokers what to do with two topics, and lives on whatever they answer."""

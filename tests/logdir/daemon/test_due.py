@@ -67,6 +67,7 @@ def opened(one: Daemon) -> Session:
     return Session.open(parse(one.config.read_bytes(), str(one.config)), Kept())
 
 
+@pytest.mark.slow
 def test_a_timer_that_fires_a_moment_early_is_set_again_by_the_next_sweep(tmp_path: Path) -> None:
     one = Daemon(tmp_path, more="delete.topic.delay.ms: 2s\n")
     (tmp_path / "state").mkdir()

@@ -93,6 +93,7 @@ def test_documents_are_followed_in_order_of_name(tmp_path: Path) -> None:
         assert position(one) == (5, 3)
 
 
+@pytest.mark.slow
 def test_a03_an_equal_document_changes_nothing_and_a_lower_one_is_refused(tmp_path: Path) -> None:
     with daemon(tmp_path, more=SWEEP) as one:
         broker(one)
@@ -329,6 +330,7 @@ def test_what_the_staging_limit_holds_back_is_refused_with_the_way_on(tmp_path: 
         assert one.staged() == []
 
 
+@pytest.mark.slow
 def test_a03_with_a_lost_record_documents_are_refused_with_what_confirms_one(tmp_path: Path) -> None:
     """What lies in ``done`` is put in again: none of it acts."""
     with daemon(tmp_path, is_started=False, more=SWEEP) as one:
@@ -350,6 +352,7 @@ def test_a03_with_a_lost_record_documents_are_refused_with_what_confirms_one(tmp
         until("nothing waits", lambda: waiting(one) == [])
 
 
+@pytest.mark.slow
 def test_a_request_after_a_missed_one_lets_the_status_ask_for_a_full_one(tmp_path: Path) -> None:
     with daemon(tmp_path, more=SWEEP) as one:
         broker(one)

@@ -165,6 +165,7 @@ def as_bytes(value: dict[str, Any]) -> dict[str, Any]:
     return {key: one for key, one in value.items() if key != "body"} | {"hex": data.hex()}
 
 
+@pytest.mark.slow
 @WAYS
 def test_kip516_documents_that_hold_the_bytes_of_a_request_are_followed(tmp_path: Path, way: str) -> None:
     """LeaderAndIsr as it was shipped; StopReplica as it was shipped, by name, and as the KIP has it, by topic id."""
@@ -196,6 +197,7 @@ def _utc(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@pytest.mark.slow
 @WAYS
 def test_kip516_the_rules_of_requests_hold_through_the_daemon(tmp_path: Path, way: str) -> None:
     with daemon(tmp_path, more=SWEEP) as one:

@@ -93,6 +93,7 @@ def test_a_state_directory_on_a_path_of_the_broker_is_refused(tmp_path: Path, pl
         assert sorted(path.name for path in one.log_dirs[0].iterdir()) == before
 
 
+@pytest.mark.slow
 def test_on_a_stopped_broker_nothing_is_done_unless_the_configuration_allows_it(tmp_path: Path) -> None:
     with daemon(tmp_path, is_started=False) as one:
         text = one.config.read_text().replace("auto.while.stopped: true", "auto.while.stopped: false")
@@ -248,6 +249,7 @@ def test_a_configuration_that_does_not_fit_is_not_taken(tmp_path: Path) -> None:
         assert one.state() == "RUNNING"
 
 
+@pytest.mark.slow
 def test_what_is_due_is_purged_on_time_and_not_before(tmp_path: Path) -> None:
     with daemon(tmp_path, more="delete.topic.delay.ms: 3s\nsweep.interval.ms: 500\n") as one:
         gone = one.delete(one.make())

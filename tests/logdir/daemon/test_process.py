@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.logdir.daemon.as_user import as_user
 from tests.logdir.daemon.rig import daemon
 from tests.tools.ctl import HOME
@@ -28,6 +30,7 @@ except LogDirError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_daemon_whose_timer_has_ended_ends_so_that_systemd_starts_it_again(tmp_path: Path) -> None:
     """Without its timer it would neither sweep nor purge, and nothing would show that."""
     with daemon(tmp_path, is_started=False) as one:

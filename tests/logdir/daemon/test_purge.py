@@ -247,6 +247,7 @@ def slow(fake: FakeTime, call: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "link", "directory"])
 def test_a_purge_of_an_operator_is_refused_while_it_exists(tmp_path: Path, kind: str) -> None:
     with daemon(tmp_path) as one:

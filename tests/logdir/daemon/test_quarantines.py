@@ -249,6 +249,7 @@ def state_of_second(one: Daemon) -> str:
     return one.status().log_dirs[1].state.value
 
 
+@pytest.mark.slow
 def test_one_heartbeat_without_memory_quarantines_a_disk_for_no_longer_than_it_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +263,7 @@ def test_one_heartbeat_without_memory_quarantines_a_disk_for_no_longer_than_it_f
         until("it captures", lambda: one.status().captured == 1)
 
 
+@pytest.mark.slow
 def test_the_documented_replacement_brings_a_new_disk_back_after_an_error_of_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

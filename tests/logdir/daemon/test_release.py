@@ -9,6 +9,8 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.logdir.daemon.test_requests import plan_of
 from tests.tools.ctl import ctl, ctl_json
@@ -112,6 +114,7 @@ def test_a_new_disk_with_a_new_work_root_is_taken_while_the_daemon_runs(tmp_path
         until("it is taken", lambda: states(one) == ["online", "online"])
 
 
+@pytest.mark.slow
 def test_a_request_that_needs_every_log_dir_is_refused_by_its_name(tmp_path: Path) -> None:
     with daemon(tmp_path, more=OFTEN) as one:
         gone = one.delete(one.make())
@@ -131,6 +134,7 @@ def blocked(one: Daemon) -> list[bool]:
     return [(path / "logdird-start-block.txt").exists() for path in one.log_dirs]
 
 
+@pytest.mark.slow
 def test_a21_no_start_block_is_lifted_beside_a_disk_that_was_let_go_unless_a_rollback_names_it(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         one.make()

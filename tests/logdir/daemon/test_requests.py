@@ -158,6 +158,7 @@ def test_a17_a_deletion_is_captured_while_an_export_copies(tmp_path: Path) -> No
         assert (asked.returncode, out.count(b" done ")) == (Exit.DONE, 1), err
 
 
+@pytest.mark.slow
 def test_a_handover_ends_an_export_that_keeps_the_broker_from_its_start(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         asked = exported(one, tmp_path / "copy", 1 << 31)
@@ -232,6 +233,7 @@ def test_what_only_reads_works_beside_it(tmp_path: Path) -> None:
             assert (words, said.status) == (words, Exit.DONE), said
 
 
+@pytest.mark.slow
 def test_a_reconcile_is_planned_and_done_by_the_daemon_as_without_it(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         for number in range(4):
@@ -287,6 +289,7 @@ def test_a_layout_is_changed_by_the_daemon_and_nothing_else_meanwhile(tmp_path: 
         assert timeless(ctl(*words, "--json")) == timeless(there_json)
 
 
+@pytest.mark.slow
 def test_beside_a_running_broker_both_are_planned_and_not_done(tmp_path: Path) -> None:
     with daemon(tmp_path) as one:
         one.make()

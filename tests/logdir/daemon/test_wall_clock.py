@@ -45,6 +45,7 @@ def has_looked_since(one: Daemon, at_ms: int | None) -> bool:
     return one.status().looked_at_ms != at_ms
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_ms", [-3_600_000, 3_600_000], ids=["back", "forward"])
 def test_a24_sweeps_and_purges_go_on_when_the_wall_clock_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_ms: int

@@ -1,4 +1,4 @@
-"""A directory of links under ``incoming/`` goes: its files durably before its marker, and its name before it is said."""
+"""A directory of links under ``incoming/`` goes: its files before its marker, and each durably before it is said."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ def test_a17_a_capture_cut_anywhere_and_made_again_is_whole_and_once() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a17_what_is_acknowledged_outlives_the_broker_removing_its_own() -> None:
     def judge(start: World, state: State, acks: Acks) -> list[str]:
         # What a power cut leaves of the broker's own unsynced files is another directory: that is captured, too.

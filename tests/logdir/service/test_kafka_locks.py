@@ -174,6 +174,7 @@ def test_locks_do_not_leak_descriptors(dirs: list[str], held: Hold) -> None:
     assert sorted(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.slow
 def test_a22_a_log_dir_that_hangs_while_locks_are_asked_for_lets_no_change_begin(dirs: list[str]) -> None:
     """Those of the others are released after two seconds: a broker may run by the time it is given up."""
     with placed(is_here=False):

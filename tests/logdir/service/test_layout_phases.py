@@ -68,6 +68,7 @@ class _Cutting:
         return len(self.told) > self.at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["apply", "rollback"])
 def test_cut_off_at_every_call_it_goes_on_or_back_to_the_same_end(verb: str, tops: list[Path], tmp_path: Path) -> None:
     before = snapshot(*tops)

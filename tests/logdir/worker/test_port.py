@@ -293,6 +293,7 @@ def test_a_worker_that_hangs_is_given_up_and_every_later_call_is_refused_at_once
         assert (port.is_suspect, port.is_idle, healthy.is_suspect) == (True, False, False)
 
 
+@pytest.mark.slow
 def test_a_slow_call_that_gets_on_is_not_given_up(beside: str, tmp_path: Path) -> None:
     top = make_log_dir(tmp_path / "d1", "a-0")
     with opened(top) as open_dir:
@@ -400,6 +401,7 @@ def test_a_port_that_is_closed_leaves_no_process_and_no_lock(beside: str, tmp_pa
         port.close()
 
 
+@pytest.mark.slow
 def test_locks_that_should_be_free_are_released_while_one_worker_is_silent(tmp_path: Path) -> None:
     tops = [log_dir(tmp_path / name) for name in ("d1", "d2")]
     with ports(*tops, patience_ms=4000) as (silent, healthy):
@@ -524,6 +526,7 @@ def test_a_worker_that_finds_its_log_dir_suspect_is_believed(beside: str, tmp_pa
         assert ends(port.pid)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_slow_to_start_is_no_log_dir_that_hangs(
     tmp_path: Path, beside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

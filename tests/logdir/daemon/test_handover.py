@@ -179,7 +179,7 @@ def test_a_disk_that_is_back_is_handed_over_at_once(tmp_path: Path) -> None:
         said = ctl("handover", *named)
         assert said.status == Exit.REFUSED, said
         assert f"log-dirs-incomplete: {one.log_dirs[1]}: " in said.err
-        assert "found No such file or directory" in said.err
+        assert "found No such file or directory where " in said.err
         away.rename(one.log_dirs[1])
         said = ctl("handover", *named)
         assert said.status == Exit.DONE, said

@@ -16,7 +16,7 @@ from logdir.disk.record import handover
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.refusal_slug import Why
-from logdir.service.batch.handover import found_instead, lacking_error
+from logdir.service.batch.handover import found_and_expected, lacking_error
 from logdir.service.batch.use_cases import HANDOVER, Spec
 
 AT_MOST_MS: Final = 5 * 60 * 1000
@@ -121,7 +121,7 @@ class StartAwaited:
             return True  # They were not opened again yet.
         self._reopening = None
         problem = failed[lacking[0]]
-        raise lacking_error(lacking[0], found_instead(problem), problem.fix)
+        raise lacking_error(lacking[0], found_and_expected(problem), problem.fix)
 
 
 def waiting_error() -> RefusedError:

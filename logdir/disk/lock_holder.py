@@ -17,7 +17,7 @@ from pathlib import Path
 
 from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
-from logdir.observe.mounts import MOUNTINFO
+from logdir.observe.mounts import read_mounts
 from logdir.paths import KAFKA_LOCK
 
 OUTSIDE = "a process outside this container"
@@ -65,12 +65,10 @@ def _device_shown(file: int) -> str:
     """
     with contextlib.suppress(OSError, StopIteration):
         lines = Path(f"/proc/self/fdinfo/{file}").read_text().splitlines()
-        mount_id = next(line.split()[1] for line in lines if line.startswith("mnt_id:")).encode()
-        for mount in Path(MOUNTINFO).read_bytes().splitlines():
-            shown_id, _, device, *_ = mount.split(b" ")
-            if shown_id == mount_id:
-                major, minor = map(int, device.split(b":"))
-                return f"{major:02x}:{minor:02x}"
+        mount_id = next(line.split()[1] for line in lines if line.startswith("mnt_id:"))
+        device = next(mount.device for mount in read_mounts() if mount.mount_id == mount_id)
+        major, minor = map(int, device.split(":"))
+        return f"{major:02x}:{minor:02x}"
     return ""
 
 

@@ -16,17 +16,21 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """One mounted file system: its mount point and its type."""
+    """One mounted file system."""
 
     point: bytes
     fs_type: str
+    mount_id: str
+    """As ``/proc/PID/fdinfo`` shows it for a file opened there."""
+    device: str
+    """Major and minor number, as ``8:1``; on btrfs not that of ``fstat``, which is a subvolume's."""
 
 
 def parse_mountinfo(data: bytes) -> tuple[Mount, ...]:
     r"""Read mountinfo text; lines it does not understand are passed over.
 
     >>> parse_mountinfo(b"29 1 8:1 / /a\\040b rw shared:1 - ext4 /dev/sda1 rw")
-    (Mount(point=b'/a b', fs_type='ext4'),)
+    (Mount(point=b'/a b', fs_type='ext4', mount_id='29', device='8:1'),)
     """
     mounts = []
     for line in data.splitlines():
@@ -34,7 +38,8 @@ def parse_mountinfo(data: bytes) -> tuple[Mount, ...]:
         fields, kind = left.split(b" "), right.split(b" ")[0]
         if separator and len(fields) >= 5:
             point = _ESCAPED.sub(lambda found: bytes([int(found[1], 8) & 0xFF]), fields[4])
-            mounts.append(Mount(point, kind.decode("ascii", "replace")))
+            mount_id, device, fs_type = (one.decode("ascii", "replace") for one in (fields[0], fields[2], kind))
+            mounts.append(Mount(point, fs_type, mount_id, device))
     return tuple(mounts)
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -48,14 +49,36 @@ PARTITIONS: Final = 6
 _INCREMENTAL: Final = 1
 
 
-class Feeder:
+class Worker(ABC):
+    """Does something in a thread of its own, until the block ends that it was begun for."""
+
+    def __init__(self) -> None:
+        self._ends = threading.Event()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Work until ``_ends`` is set."""
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Work until the block ends."""
+        thread = threading.Thread(target=self._run)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            thread.join()
+
+
+class Feeder(Worker):
     """Writes a document into the inbox as soon as the last one was followed."""
 
     def __init__(self, inbox: Path, topic_id: str) -> None:
+        super().__init__()
         self._inbox, self._topic_id = inbox, topic_id
         inbox.mkdir(parents=True, exist_ok=True)
         self._sequence = 0
-        self._ends = threading.Event()
 
     def handled(self) -> int:
         """How many were followed: done, or refused under the locks."""
@@ -64,17 +87,6 @@ class Feeder:
     def await_more_than(self, count: int) -> None:
         """Wait until another one was followed."""
         await_true("a document is followed", lambda: self.handled() > count, timeout_seconds=60)
-
-    @contextmanager
-    def feeding(self) -> Iterator[None]:
-        """Write on until the block ends."""
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            thread.join()
 
     def _run(self) -> None:
         while not self._ends.wait(0.02):
@@ -87,25 +99,14 @@ class Feeder:
                 hidden.rename(self._inbox / f"{self._sequence:06}.json")
 
 
-class Operator:
+class Operator(Worker):
     """Asks the daemon to stage a topic and to restore it, in turn: each renames its replicas under Kafka's locks."""
 
     def __init__(self, socket: str, topic_id: str) -> None:
+        super().__init__()
         self._socket, self._topic_id = socket, topic_id
-        self._ends = threading.Event()
         self.staged = self.restored = 0
         """How many replicas were."""
-
-    @contextmanager
-    def working(self) -> Iterator[None]:
-        """Ask until the block ends."""
-        thread = threading.Thread(target=self._run)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._ends.set()
-            thread.join()
 
     def await_restored(self) -> None:
         """Wait until some more were restored."""
@@ -153,7 +154,7 @@ def test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopp
         with Process(config).running() as daemon:
             feeder = Feeder(tmp_path / "state" / "inbox", topic_id)
             operator = Operator(daemon.socket, topic_id)
-            with feeder.feeding(), operator.working():
+            with feeder.working(), operator.working():
                 for number in range(starts):
                     before = feeder.handled()
                     if number % 2 == 0:

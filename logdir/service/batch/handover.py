@@ -111,10 +111,10 @@ def _why_lacking(broker: OpenBroker, log_dir: str) -> str:
         why: Problem | None = broker.ports.why_suspect(port)
     else:
         why = next((note for note in broker.notes if note.path == log_dir), None)
-    return "no answer" if why is None else found_instead(why)
+    return "no answer" if why is None else found_and_expected(why)
 
 
-def found_instead(problem: Problem) -> str:
+def found_and_expected(problem: Problem) -> str:
     """Return what was found, with what was expected, for the text of another problem: both may be bare values."""
     return f"{problem.found} where {problem.expected} was expected"
 

@@ -1,11 +1,12 @@
 """Starts a program as a broker and its daemon run on a host: as a user who is not root and has no capabilities.
 
-A run that is such a user's already stays as it is. Where root runs the tests, a program is put into a user namespace of
-its own, as ``.ci/as-user`` puts a whole run. The files of root belong to user 1000 there, so that what a test makes,
-mounts or renames needs no new owner. That user differs from one of a host in one way: ext4 lets it write the blocks
-that are reserved for root. Where no user namespace can be made, it is root without capabilities; CI refuses that.
+Where the tests already run as such a user, nothing changes. Where root runs them, a program is put into a user
+namespace of its own, as ``.ci/as-user`` puts a whole run. The files of root belong to user 1000 there, so that what a
+test makes, mounts or renames needs no new owner. That user differs from one of a host in one way: ext4 lets it write
+the blocks that are reserved for root. Where no user namespace can be made, it is root without capabilities; CI refuses
+that.
 
-Not here: a run of the tests whose broker is such a user's, too (``tests.kafka.no_rights``).
+Not here: running the broker as that user, too (``.ci/as-user``, ``tests.kafka.no_rights``).
 
 Spec: design §5 (the daemon runs as the owner of the log dirs, without capabilities); attacks A9; user_namespaces(7).
 """

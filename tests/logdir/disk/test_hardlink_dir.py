@@ -1,4 +1,4 @@
-"""A directory of links under ``incoming/`` goes: its files before its marker, and each durably before it is said."""
+"""Removal of a directory of links under ``incoming/``: files first, then the marker, each durable before the next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logdir.disk.replica.hardlink_dir import drop
 from tests.logdir.disk.staged_rig import make_log_dir, opened
 
 
-def test_what_is_dropped_is_gone_for_good_when_it_is_said_to_be(tmp_path: Path) -> None:
+def test_a_directory_that_was_dropped_is_durably_gone(tmp_path: Path) -> None:
     top = make_log_dir(tmp_path / "kafka", "pay-0")
     links = Path(f"{top}.logdird", "incoming", "x_0")
     links.mkdir()

@@ -20,7 +20,7 @@ demo: $(STAMP)
 	$(BIN)/python -m examples.demo $(DEMO) $(if $(KAFKA),--kafka)
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not root and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not kafka and not browser and not root and not spark and not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -34,7 +34,7 @@ LIVE_ROUNDS: Final = 6
 STOPPED_ROUNDS: Final = 6
 """Before the broker is stopped, and before it is started again."""
 TOPICS: Final = 12
-"""As many live topics there are when the broker stops, or more."""
+"""As many live topics there are when the broker starts, and before the last of its rounds, or more."""
 _WORKER_KILLS: Final = 2
 """Of one daemon: it waits longer each time before it opens its broker again."""
 _REQUEST_SECONDS: Final = 8
@@ -166,13 +166,14 @@ class Soak:
 
     def _while_running(self, kills: int) -> None:
         self._start_broker()
-        while len(self.world.model.topics(Place.LIVE)) < TOPICS:
-            self._create()
+        self._fill()
         is_killed_at_end = self._draw.random() < 0.7
         for number in range(LIVE_ROUNDS):
             if self.report.kills >= kills:
                 return
             is_last = number == LIVE_ROUNDS - 1
+            if is_last:
+                self._fill()
             kind = self._draw.choices(("capture", "purge", "asked purge", "hold"), (6, 3, 2, 1))[0]
             if is_last and is_killed_at_end:
                 self._delete(("broker",))
@@ -197,6 +198,10 @@ class Soak:
             return False
         self._ask(request)
         return True
+
+    def _fill(self) -> None:
+        while len(self.world.model.topics(Place.LIVE)) < TOPICS:
+            self._create()
 
     def _create(self) -> None:
         self._made += 1
@@ -261,9 +266,12 @@ class Soak:
             self.world.stop_broker()
             self._note("the broker was stopped")
         self.world.settle()
-        for _ in range(STOPPED_ROUNDS):
+        for number in range(STOPPED_ROUNDS):
             if self.report.kills >= kills:
                 break
+            # What is staged first comes back, at the latest below: without it a short soak may restore nothing.
+            if number == 0 and self._do("stage"):
+                continue
             weights = {"stage": 5, "restore": 5, "adopt": 5, "purge": 2, "asked purge": 2, "hold": 1}
             for kind in sorted(weights, key=lambda kind: -self._draw.random() * weights[kind]):
                 if self._do(kind):

@@ -13,7 +13,6 @@ import os
 import signal
 import struct
 import time
-from pathlib import Path
 
 from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
@@ -35,10 +34,16 @@ def whole_file(kind: int) -> bytes:
     return _FLOCK.pack(kind, os.SEEK_SET, 0, 0, 0)
 
 
+def _read(path: str) -> str:
+    """Return the text of a file of ``/proc``; not by ``pathlib``, whose import every command would wait for."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def named(pid: int) -> str:
     """Return a process as ``pid 123 (java)``, for messages; without the name if it cannot be read."""
     try:
-        return f"pid {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+        return f"pid {pid} ({_read(f'/proc/{pid}/comm').strip()})"
     except (OSError, ValueError):
         return f"pid {pid}"
 
@@ -48,12 +53,12 @@ def _pid_by_descriptor(file: int) -> int | None:
     pid; ``None`` if ``/proc`` shows none.
     """
     shown = f"{_device_shown(file)}:{os.fstat(file).st_ino} "
-    for process in Path("/proc").glob("[0-9]*"):
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            for descriptor in (process / "fdinfo").iterdir():
-                text = descriptor.read_text()
+            for descriptor in os.listdir(f"/proc/{pid}/fdinfo"):
+                text = _read(f"/proc/{pid}/fdinfo/{descriptor}")
                 if any(line.startswith("lock:") and "OFDLCK" in line and shown in line for line in text.splitlines()):
-                    return int(process.name)
+                    return int(pid)
     return None
 
 
@@ -64,7 +69,7 @@ def _device_shown(file: int) -> str:
     either: on btrfs it returns the number of a subvolume.
     """
     with contextlib.suppress(OSError, StopIteration):
-        lines = Path(f"/proc/self/fdinfo/{file}").read_text().splitlines()
+        lines = _read(f"/proc/self/fdinfo/{file}").splitlines()
         mount_id = next(line.split()[1] for line in lines if line.startswith("mnt_id:"))
         device = next(mount.device for mount in read_mounts() if mount.mount_id == mount_id)
         major, minor = map(int, device.split(":"))
@@ -123,8 +128,8 @@ def _state(pid: int) -> tuple[str, int, bool]:
     """Return state letter and flags of a process from ``/proc``, and whether a SIGKILL is pending. Raises ``OSError``
     if the process has ended.
     """
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    pending = [line.split()[1] for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "Pnd:" in line]
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    pending = [line.split()[1] for line in _read(f"/proc/{pid}/status").splitlines() if "Pnd:" in line]
     return fields[0], int(fields[6]), any(int(mask, 16) >> (signal.SIGKILL - 1) & 1 for mask in pending)
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from logdir.disk.kernel.calls import Directory, Owner
 from logdir.disk.kernel.host import HostDirectory, HostDisk
 from logdir.disk.locks import KafkaLock, OwnerLock, take_kafka_lock_of
-from logdir.disk.replica.capture import Linked
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.disk.root.true_root import open_true_root
 from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 from logdir.observe.relook import Memory
+
+if TYPE_CHECKING:  # Every command starts workers; few capture.
+    from logdir.disk.replica.capture import Linked
 
 
 class Handle(NamedTuple):

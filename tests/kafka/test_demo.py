@@ -19,4 +19,4 @@ def test_a_deleted_topic_comes_back_beside_a_real_broker(make_rig: Callable[[str
     out = io.StringIO()
     with make_rig(kafka_broker.RELEASE) as rig:
         undo.run(kafka_broker.KafkaBroker(rig), tmp_path, out)
-    assert told(out) == STORY.replace("COUNT", "100")
+    assert told(out.getvalue()) == STORY.replace("COUNT", "100")

@@ -42,6 +42,8 @@ class Doing(NamedTuple):
     """Topic ids and partitions it is about, as names below ``deleting/``."""
     names: tuple[str, ...] = ()
     """Live names it is about."""
+    made: tuple[str, ...] = ()
+    """Names below ``incoming/`` that an adoption makes, without their marks."""
 
 
 def in_progress(log_dirs: Sequence[Path], doing: Doing) -> str:
@@ -54,9 +56,11 @@ def in_progress(log_dirs: Sequence[Path], doing: Doing) -> str:
         staged.update(os.listdir(f"{work_of(log_dir)}/deleting"))
         incoming.update(os.listdir(f"{work_of(log_dir)}/incoming"))
     incoming = {name for name in incoming if name != "probe"}
-    if doing.kind == "adopt" and (incoming or any(name.endswith(".purging") for name in staged)):
+    purging = {name for name in staged if name.endswith(".purging")}
+    # Others may be captured, and what is due be purged, while topics are adopted.
+    if doing.kind == "adopt" and (_heads(incoming) & set(doing.made) or _heads(purging) & set(doing.keys)):
         return "adopt"
-    if any(name.endswith(".purging") for name in staged):
+    if purging:
         return "claim-remove"
     if incoming:
         return "capture"
@@ -71,9 +75,13 @@ def in_progress(log_dirs: Sequence[Path], doing: Doing) -> str:
     return IDLE
 
 
+def _heads(names: Collection[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
 def _is_part(keys: Collection[str], staged: Collection[str]) -> bool:
     """Whether some of these are staged and others are not."""
-    there = {name.partition(".")[0] for name in staged} & set(keys)
+    there = _heads(staged) & set(keys)
     return 0 < len(there) < len(set(keys))
 
 

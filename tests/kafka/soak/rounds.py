@@ -64,10 +64,15 @@ class Report:
         """Return how many came inside one step: ``capture``, ``claim-remove``, ``adopt``."""
         return sum(count for (found, _), count in self.killed.items() if found == what)
 
+    def of(self, victim: str) -> int:
+        """Return how often a victim was killed: one of ``VICTIMS``."""
+        return sum(count for (_, killed), count in self.killed.items() if killed == victim)
+
     def counts(self) -> dict[str, int]:
-        """Return the kills: all, those amid an operation, and those inside each."""
+        """Return the kills: all, those of each victim, those amid an operation, and those inside each."""
+        victims = {f"kills of the {victim}": self.of(victim) for victim in VICTIMS}
         inside = {f"inside {what}": self.inside(what) for what in sorted({what for what, _ in self.killed} - {IDLE})}
-        return {"kills": self.kills, "kills amid an operation": self.amid, **inside}
+        return {"kills": self.kills, **victims, "kills amid an operation": self.amid, **inside}
 
     def histogram(self) -> str:
         """Return a table: a row for each thing in progress, a column for each victim."""
@@ -384,7 +389,8 @@ class Soak:
         names = tuple(f"{topic}-{log.partition}" for log in logs)
         # What its broker has not removed yet may be captured again meanwhile, under the former id.
         goal = self._live_goal(logs, ("incoming", "purging"))
-        return _Request(Doing("adopt", tuple(keys), names), "staged adopt", request, goal, done)
+        made = tuple(f"{new_id}_{log.partition}" for log in logs)
+        return _Request(Doing("adopt", tuple(keys), names, made), "staged adopt", request, goal, done)
 
     def _names_of(self, logs: list[Log]) -> tuple[str, ...]:
         """Return one name below ``deleting/`` of each log: a directory that its broker changed was captured twice."""

@@ -214,7 +214,7 @@ def test_damaged_requests_change_nothing_and_stop_nothing(unasked: Daemon, recor
     for data, damage, name in damaged_requests(asked, count, SEED):
         raw = ask(one.socket, data)
         sent[damage] += 1
-        if raw or damage is not Damage.CUT:  # Alone what ended before its end may go without a word.
+        if data or raw:  # Alone who says nothing may go without a word.
             statuses[_judged(raw, damage, (name, damage, data[:2000]))] += 1
     assert unchanged(one) == before
     assert is_alive(one, pid)
@@ -289,7 +289,11 @@ def test_damaged_documents_are_refused_by_name_and_change_nothing(tmp_path: Path
         until("all are handled", lambda: not _documents(inbox) and not _documents(inbox / ".running"), 60 + count)
         assert sorted(_documents(inbox / "done")) == followed
         refused = [json.loads(line)["detail"] for line in one.log.splitlines() if "document.refused" in line]
-        refused = [line.partition(" ")[0].removeprefix("name=") for line in refused]
+        # Each by its name, and with the kind of its fault.
+        said = [re.match(rf"name=(\S+) (\S+): {re.escape(str(inbox))}/(?:\.running/)?(\S+): ", line) for line in refused]
+        assert [line for line, found in zip(refused, said, strict=True) if found is None or found[1] != found[3]] == []
+        assert {found[2] for found in said if found is not None} <= _NO_DOCUMENT
+        refused = [found[1] for found in said if found is not None]
         assert sorted(refused) == names
         # The thousand that were refused last stay.
         assert sorted(_documents(inbox / "refused")) == sorted(refused[-1000:])

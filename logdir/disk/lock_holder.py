@@ -108,14 +108,21 @@ def is_ending(descriptor: int, waited_ms: int) -> bool:
     return state in "ZX" or bool(flags & _EXITING) or is_killed
 
 
-def hanging_holder(descriptor: int) -> str | None:
+def hanging_holder(descriptor: int, noted_pid: int = 0) -> str | None:
     """Return the killed process, as ``pid 123 (java)``, that still holds a lock because its disk call does not return.
 
     A worker that was given up after ``--disk-timeout`` is such a process. ``None``: no process holds the lock, or a
     live one.
+
+    Args:
+        descriptor: Descriptor of the lock file.
+        noted_pid: The pid that the holder wrote into it, for a holder whose open files this process may not see; 0:
+            none.
     """
     try:
         pid = holder_pid(descriptor)
+        if pid == 0:
+            pid = noted_pid
         if not pid:
             return None
         state, _, is_killed = _state(pid)

@@ -244,9 +244,9 @@ class OwnerLock(HeldLock):
             if is_locked:
                 _note_pid(descriptor)
                 return cls(work_root, descriptor)
-            if (hanging := hanging_holder(descriptor)) is not None:
-                raise suspect_held(work_root.path, hanging)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
+            if (hanging := hanging_holder(descriptor, int(written) if written.isdigit() else 0)) is not None:
+                raise suspect_held(work_root.path, hanging)
             who = named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
         except BaseException:
             os.close(descriptor)

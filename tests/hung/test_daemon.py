@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,16 @@ def state_of(daemon: Process, path: Path) -> LogDirState:
 
 def problem_of(daemon: Process, path: Path) -> str:
     return next(disk.problem.line() for disk in daemon.status().log_dirs if disk.log_dir == str(path) and disk.problem)
+
+
+def states_of(pids: list[int]) -> dict[int, str]:
+    """Return the state of each of these processes that has not ended."""
+    found = {}
+    for pid in pids:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            found |= {} if state in "ZX" else {pid: state}
+    return found
 
 
 def others(broker: Broker) -> list[Path]:
@@ -151,6 +162,31 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
             held = ctl("staged", "hold", "pay", "--config", daemon.config, "--apply")
             assert (held.status, held.out.count("done")) == (Exit.DONE, 4), held
+            assert daemon.stop() == 0
+        require_only_captured(sick)
+
+
+def test_a41_the_daemon_after_one_that_was_killed_waits_for_its_worker_that_hangs(
+    images: Images, tmp_path: Path
+) -> None:
+    with on_frozen(images, tmp_path, count=4) as sick:
+        two = sick.broker.sick
+        daemon = daemon_of(sick.broker)
+        with daemon.running():
+            sick.hang()
+            assert ctl("staged", "hold", "old", "--config", daemon.config, "--apply").status == Exit.PROBLEMS
+            until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
+            started = daemon.children()
+            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+            until("one of its workers is left, asleep in the kernel", lambda: [*states_of(started).values()] == ["D"])
+            (old,) = states_of(started)
+            daemon.start()
+            assert state_of(daemon, two) is LogDirState.SUSPECT
+            assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
+            until("the old worker is named", lambda: f"pid {old} " in problem_of(daemon, two))
+            assert states_of([old]) == {old: "D"}
+            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
+            assert states_of([old]) == {}
             assert daemon.stop() == 0
         require_only_captured(sick)
 

@@ -344,6 +344,21 @@ def test_a_lock_of_a_killed_process_that_hangs_is_no_brokers(
             assert lock_holder.is_locked(top.path) is True
 
 
+@pytest.mark.parametrize(("noted", "is_hanging"), [(b"4711", True), (b"4712", False), (b"", False), (b"x", False)])
+def test_a_killed_owner_whose_files_may_not_be_seen_is_known_by_the_pid_it_noted(
+    top: HostDirectory, noted: bytes, is_hanging: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``/proc/PID/fdinfo`` of another user namespace is denied; state and signals of a process anybody may read."""
+    path = Path(top.path, "owner.lock")
+    path.write_bytes(noted.ljust(len(OWNER_LOCK_TEXT) - 1) + b"\n")
+    monkeypatch.setattr(lock_holder, "_pid_by_descriptor", lambda file: None)
+    monkeypatch.setattr(lock_holder, "_state", lambda pid: ("D", 0, pid == 4711))
+    monkeypatch.setattr(locks, "ENDING_MS", 0)
+    with held_by_child("ofd", path), pytest.raises(LogDirSuspectError if is_hanging else WorkRootOwnedError) as raised:
+        OwnerLock.take(top)
+    assert ("pid 4711" in str(raised.value.found)) is is_hanging
+
+
 def test_a_holder_that_cannot_be_looked_at_is_not_called_hanging(
     top: HostDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

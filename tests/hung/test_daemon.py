@@ -61,7 +61,7 @@ def problem_of(daemon: Process, path: Path) -> str:
 
 def states_of(pids: list[int]) -> dict[int, str]:
     """Return the state of each of these processes that has not ended."""
-    found = {}
+    found: dict[int, str] = {}
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

@@ -23,7 +23,7 @@ from logdir.service.report.exit_status import AnsweredError
 from logdir.service.stage import StageRequest
 from tests.builders import TOPIC_ID, log_dir, partition
 from tests.logdir.daemon.as_user import as_user, rights_of
-from tests.tools.ctl import HOME, ctl
+from tests.tools.ctl import HOME, ctl, tree
 
 CODE = "import sys; from tools.entry import logdird; sys.exit(logdird())"
 UNIQUE = "0123456789abcdef0123456789abcdef"
@@ -188,6 +188,17 @@ def daemon(folder: Path, *, is_started: bool = True, **options: Any) -> Iterator
         if one.process is not None and one.process.poll() is None:
             one.process.kill()
             one.process.wait()
+
+
+def unchanged(one: Daemon) -> dict[str, tuple[object, ...]]:
+    """Return all that no request has changed: the log dirs, their work roots, and what lies beside them.
+
+    Not what the daemon writes by itself: its state, its log, and the heartbeat in each work root.
+    """
+    tops = [path for path in one.folder.iterdir() if path.is_dir() and path.name != "state"]
+    found = tree(*tops)
+    names: tuple[object, ...] = tuple(sorted(os.listdir(one.folder)))
+    return {path: seen for path, seen in found.items() if Path(path).name != "heartbeat.json"} | {"": names}
 
 
 def ask(path: str, data: bytes, seconds: float = 30.0) -> bytes:

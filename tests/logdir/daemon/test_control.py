@@ -17,7 +17,7 @@ from logdir.daemon.release import RELEASE
 from logdir.daemon.socket.server import path_of
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED
 from logdir.service.report.json_form import to_json
-from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, until
+from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, unchanged, until
 from tests.proof.daemon_claims import OTHER_USERS, SLOW_CLIENTS
 from tests.proof.plugin import Recorder
 
@@ -174,11 +174,11 @@ def test_a_user_without_the_right_reads_the_status_and_changes_nothing(record_pr
         assert (status, value["exit"]) == (200, 0)
         stage = json.dumps({"apply": True, "request": to_json(stage_of("pay"))}).encode()
         names = [one for one in (*NAMES, RELEASE.name) if one not in NEED_CLOSED]
+        before = unchanged(fresh)
         for command in names:
             status, value = answer(ask_as(_NOBODY, fresh.socket, post(path_of(command), stage)))
             assert (status, [one["slug"] for one in value["problems"]]) == (403, ["no-permission"])  # type: ignore[attr-defined]
-        assert live.is_dir()
-        assert fresh.staged() == []
+        assert unchanged(fresh) == before
         assert "request" not in {event["event"] for event in fresh.events()}
         # The same request of one who has the right does change it.
         assert answer(ask(fresh.socket, post(path_of("stage"), stage)))[0] == 200

@@ -34,7 +34,7 @@ from tests.builders import TOPIC_ID, log_dir
 from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.cluster.log_dir import partition as claimed
 from tests.logdir.daemon.damage import Damage, Whole, damaged_documents, damaged_requests
-from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, until
+from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, unchanged, until
 from tests.logdir.daemon.test_control import answer
 from tests.logdir.daemon.test_inbox import (
     EVERY,
@@ -53,7 +53,7 @@ from tests.proof.claims import DAMAGED_REQUESTS
 from tests.proof.plugin import Recorder
 from tests.reconcile.universe import document, listed, stopped
 from tests.tools.adopt_rig import NEW, RECORDS, WRITTEN, filled
-from tests.tools.ctl import ctl, ctl_json, tree
+from tests.tools.ctl import ctl, ctl_json
 from tests.tools.reconcile_rig import GONE, OTHER, age, raw
 from tools.cli.arguments import Exit
 
@@ -61,17 +61,6 @@ SEED = 516
 SHOP, LEFT = "d8tRS7h4TJ2Vt43Dp85v2A", "c8tRS7h4TJ2Vt43Dp85v2A"
 NO_REQUEST = frozenset((400, 404, 413, 414, 431, 501, 505))
 WITHOUT_GONE = listed(pay=(TOPIC_ID, EVERY))
-
-
-def unchanged(one: Daemon) -> dict[str, tuple[object, ...]]:
-    """Return all that no request has changed: the log dirs, their work roots, and what lies beside them.
-
-    Not what the daemon writes by itself: its state, its log, and the heartbeat in each work root.
-    """
-    tops = [path for path in one.folder.iterdir() if path.is_dir() and path.name != "state"]
-    found = tree(*tops)
-    names: tuple[object, ...] = tuple(sorted(os.listdir(one.folder)))
-    return {path: seen for path, seen in found.items() if Path(path).name != "heartbeat.json"} | {"": names}
 
 
 def applied(one: Daemon, *words: object) -> None:
@@ -290,10 +279,10 @@ def test_damaged_documents_are_refused_by_name_and_change_nothing(tmp_path: Path
         assert sorted(_documents(inbox / "done")) == followed
         refused = [json.loads(line)["detail"] for line in one.log.splitlines() if "document.refused" in line]
         # Each by its name, and with the kind of its fault.
-        said = [re.match(rf"name=(\S+) (\S+): {re.escape(str(inbox))}/(?:\.running/)?(\S+): ", line) for line in refused]
-        assert [line for line, found in zip(refused, said, strict=True) if found is None or found[1] != found[3]] == []
-        assert {found[2] for found in said if found is not None} <= _NO_DOCUMENT
-        refused = [found[1] for found in said if found is not None]
+        form = re.compile(rf"name=(\S+) (\S+): {re.escape(str(inbox))}/(?:\.running/)?(\S+): ")
+        parts = [found.groups() if (found := form.match(line)) else (line, "", "") for line in refused]
+        assert [part for part in parts if part[0] != part[2] or part[1] not in _NO_DOCUMENT] == []
+        refused = [name for name, _, _ in parts]
         assert sorted(refused) == names
         # The thousand that were refused last stay.
         assert sorted(_documents(inbox / "refused")) == sorted(refused[-1000:])

@@ -23,9 +23,9 @@ from logdir.wire import frames
 from logdir.wire.errors import WireError
 from tests.builders import CLUSTER, TOPIC_ID
 from tests.logdir.daemon.damage import Whole
-from tests.logdir.daemon.rig import ask, daemon, until
+from tests.logdir.daemon.rig import ask, daemon, unchanged, until
 from tests.logdir.daemon.test_control import answer
-from tests.logdir.daemon.test_damaged import is_alive, unchanged
+from tests.logdir.daemon.test_damaged import is_alive
 from tests.logdir.daemon.test_inbox import EVERY, broker
 from tests.logdir.wire.client.fake_broker import Talk
 from tests.logdir.wire.client.fake_cluster import Present, fake_cluster

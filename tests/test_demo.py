@@ -36,7 +36,7 @@ def test_somebody_elses_directory_is_not_touched(tmp_path: Path) -> None:
     assert (tmp_path / "precious").read_text() == "x"
 
 
-TELL = """
+RUN_STORY = """
 import pathlib, sys
 from examples import undo
 folder = pathlib.Path(sys.argv[1])
@@ -55,7 +55,7 @@ STORY = """  1. logdird runs on the 2 log dirs of node 1
 """
 
 
-def told(text: str) -> str:
+def without_times(text: str) -> str:
     """Return the story without what differs from run to run."""
     text = re.sub(r"after \d+\.\d s", "after N s", text)
     return re.sub(r"until 2\d{3}-\S+Z", "until INSTANT", text)
@@ -63,9 +63,9 @@ def told(text: str) -> str:
 
 def test_a_deleted_topic_comes_back_in_ten_lines(tmp_path: Path) -> None:
     said = subprocess.run(
-        as_user(sys.executable, "-c", TELL, str(tmp_path)), cwd=HOME, capture_output=True, text=True, check=False
+        as_user(sys.executable, "-c", RUN_STORY, str(tmp_path)), cwd=HOME, capture_output=True, text=True, check=False
     )
-    assert (told(said.stdout), said.stderr, said.returncode) == (STORY.replace("COUNT", "12"), "", 0)
+    assert (without_times(said.stdout), said.stderr, said.returncode) == (STORY.replace("COUNT", "12"), "", 0)
     assert all(len(line) <= 80 for line in said.stdout.splitlines())
 
 

@@ -245,9 +245,10 @@ class OwnerLock(HeldLock):
                 _note_pid(descriptor)
                 return cls(work_root, descriptor)
             written = os.pread(descriptor, len(OWNER_LOCK_TEXT), 0).strip()
-            if (hanging := hanging_holder(descriptor, int(written) if written.isdigit() else 0)) is not None:
+            noted_pid = int(written) if written.isdigit() else 0
+            if (hanging := hanging_holder(descriptor, noted_pid)) is not None:
                 raise suspect_held(work_root.path, hanging)
-            who = named(int(written)) if written.isdigit() else holder(descriptor) or OUTSIDE
+            who = named(noted_pid) if noted_pid else holder(descriptor) or OUTSIDE
         except BaseException:
             os.close(descriptor)
             raise

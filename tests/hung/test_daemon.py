@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import signal
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -166,48 +167,49 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
         require_only_captured(sick)
 
 
-def test_a41_the_daemon_after_one_that_was_killed_waits_for_its_worker_that_hangs(
-    images: Images, tmp_path: Path
-) -> None:
-    with on_frozen(images, tmp_path, count=4) as sick:
+@contextmanager
+def beside_a_hung_worker(images: Images, folder: Path) -> Iterator[tuple[Sick, Process]]:
+    """Run a daemon, a worker of which hangs on the frozen disk; at the end it stops, and nothing came late."""
+    with on_frozen(images, folder, count=4) as sick:
         two = sick.broker.sick
         daemon = daemon_of(sick.broker)
         with daemon.running():
             sick.hang()
             assert ctl("staged", "hold", "old", "--config", daemon.config, "--apply").status == Exit.PROBLEMS
             until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
-            started = daemon.children()
-            assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
-            until("one of its workers is left, asleep in the kernel", lambda: [*states_of(started).values()] == ["D"])
-            (old,) = states_of(started)
-            daemon.start()
-            assert state_of(daemon, two) is LogDirState.SUSPECT
-            assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
-            until("the old worker is named", lambda: f"pid {old} " in problem_of(daemon, two))
-            assert states_of([old]) == {old: "D"}
-            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
-            assert states_of([old]) == {}
+            yield sick, daemon
             assert daemon.stop() == 0
         require_only_captured(sick)
+
+
+def test_a41_the_daemon_after_one_that_was_killed_waits_for_its_worker_that_hangs(
+    images: Images, tmp_path: Path
+) -> None:
+    with beside_a_hung_worker(images, tmp_path) as (sick, daemon):
+        two = sick.broker.sick
+        started = daemon.children()
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+        until("one of its workers is left, asleep in the kernel", lambda: [*states_of(started).values()] == ["D"])
+        (old,) = states_of(started)
+        daemon.start()
+        assert state_of(daemon, two) is LogDirState.SUSPECT
+        assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
+        until("the old worker is named", lambda: f"pid {old} " in problem_of(daemon, two))
+        assert states_of([old]) == {old: "D"}
+        the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
+        assert states_of([old]) == {}
 
 
 def test_a40_a_configuration_read_again_does_not_open_a_disk_whose_worker_still_hangs(
     images: Images, tmp_path: Path
 ) -> None:
-    with on_frozen(images, tmp_path, count=4) as sick:
+    with beside_a_hung_worker(images, tmp_path) as (sick, daemon):
         two = sick.broker.sick
-        daemon = daemon_of(sick.broker)
-        with daemon.running():
-            sick.hang()
-            assert ctl("staged", "hold", "old", "--config", daemon.config, "--apply").status == Exit.PROBLEMS
-            until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
-            assert daemon.process is not None
-            daemon.process.send_signal(signal.SIGHUP)
-            until("the old process is named", lambda: ", which hangs in the kernel" in problem_of(daemon, two))
-            assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
-            (pid,) = re.findall(r"found pid (\d+), which hangs", problem_of(daemon, two))
-            assert int(pid) in daemon.children()
-            the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
-            assert int(pid) not in daemon.children()
-            assert daemon.stop() == 0
-        require_only_captured(sick)
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGHUP)
+        until("the old process is named", lambda: ", which hangs in the kernel" in problem_of(daemon, two))
+        assert [state_of(daemon, path) for path in others(sick.broker)] == [LogDirState.ONLINE] * 3
+        (pid,) = re.findall(r"found pid (\d+), which hangs", problem_of(daemon, two))
+        assert int(pid) in daemon.children()
+        the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
+        assert int(pid) not in daemon.children()

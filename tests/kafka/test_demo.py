@@ -10,7 +10,7 @@ import pytest
 
 from examples import kafka_broker, undo
 from tests.kafka.rig import Rig
-from tests.test_demo import STORY, told
+from tests.test_demo import STORY, without_times
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
@@ -19,4 +19,4 @@ def test_a_deleted_topic_comes_back_beside_a_real_broker(make_rig: Callable[[str
     out = io.StringIO()
     with make_rig(kafka_broker.RELEASE) as rig:
         undo.run(kafka_broker.KafkaBroker(rig), tmp_path, out)
-    assert told(out.getvalue()) == STORY.replace("COUNT", "100")
+    assert without_times(out.getvalue()) == STORY.replace("COUNT", "100")

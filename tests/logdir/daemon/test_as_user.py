@@ -87,6 +87,6 @@ def test_no_test_starts_a_daemon_with_other_rights() -> None:
     stories = {
         str(path.relative_to(tests)) for path in tests.rglob("*.py") if "undo." + "run(" in path.read_text("utf-8")
     }
-    # The demonstration starts one, too; tests of brokers are as a whole started without rights: tests.kafka.no_rights.
+    # The demonstration starts a daemon, too. Tests of brokers are as a whole run without rights: tests.kafka.no_rights.
     assert stories == {"test_demo.py", "kafka/test_demo.py"}
     assert "as_user(sys.executable" in (tests / "test_demo.py").read_text("utf-8")

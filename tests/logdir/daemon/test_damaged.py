@@ -203,7 +203,7 @@ def test_damaged_requests_change_nothing_and_stop_nothing(unasked: Daemon, recor
     for data, damage, name in damaged_requests(asked, count, SEED):
         raw = ask(one.socket, data)
         sent[damage] += 1
-        if data or raw:  # Alone who says nothing may go without a word.
+        if data or raw:  # Only an empty request may get no answer.
             statuses[_judged(raw, damage, (name, damage, data[:2000]))] += 1
     assert unchanged(one) == before
     assert is_alive(one, pid)

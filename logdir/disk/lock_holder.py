@@ -18,6 +18,7 @@ from logdir import clock
 from logdir.errors import LogDirSuspectError, Problem
 from logdir.observe.mounts import read_mounts
 from logdir.paths import KAFKA_LOCK
+from logdir.worker_call import worker_call
 
 OUTSIDE = "a process outside this container"
 _OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
@@ -164,6 +165,7 @@ def holder_pid(descriptor: int) -> int | None:
     return pid
 
 
+@worker_call
 def is_locked(log_dir: str) -> bool | Problem | None:
     """Whether another process holds Kafka's lock of a log dir; takes no lock and creates no file.
 

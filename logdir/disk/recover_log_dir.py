@@ -42,6 +42,7 @@ from logdir.formats.own.replica_marker import FILE_NAME, Intent
 from logdir.names import parse_work_dir
 from logdir.observe.classify import Inside, Named, Place, Type, classify
 from logdir.paths import DELETING, INCOMING, TEMPORARY
+from logdir.worker_call import worker_call
 
 _BEGUN = tuple(
     file.FILE_NAME + TEMPORARY
@@ -67,6 +68,7 @@ class Recovered:
     """Entries that could not be read or held something unexpected, by absolute path; they are unchanged."""
 
 
+@worker_call
 def recover(open_dir: OpenLogDir) -> Recovered:
     """Finish or undo interrupted operations in one log dir; the owner lock and every lock of the broker are held.
 

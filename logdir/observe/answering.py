@@ -9,6 +9,8 @@ import os
 from contextlib import suppress
 from typing import Final
 
+from logdir.worker_call import worker_call
+
 _OPEN: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 _BYTES: Final = 4096
 _FILES: Final = 3
@@ -17,6 +19,7 @@ _FILES: Final = 3
 """
 
 
+@worker_call
 def touch(path: str) -> None:
     """Read the beginning of a file, or of a directory's last three files by name; returns once the disk has answered.
 

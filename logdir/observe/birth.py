@@ -17,11 +17,13 @@ from contextlib import ExitStack
 
 from logdir.observe import replica as contents
 from logdir.observe.walk import opened
+from logdir.worker_call import worker_call
 
 _TOP = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MILLION = 1_000_000
 
 
+@worker_call
 def births(log_dir: str, paths: Iterable[str]) -> dict[tuple[str, str], int]:
     """Return the creation times of partition directories.
 

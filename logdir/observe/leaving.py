@@ -16,6 +16,7 @@ from typing import NamedTuple
 from logdir import clock
 from logdir.names import DirForm, parse_partition_dir
 from logdir.paths import DELETE_SUFFIX, STRAY_SUFFIX
+from logdir.worker_call import worker_call
 
 _SETTLED_MS = 2000
 """A modification time younger than this may hide a later change: file systems have coarse clocks."""
@@ -32,6 +33,7 @@ class Leaving(NamedTuple):
     """Whether the log dir could be read: an empty answer would be none."""
 
 
+@worker_call
 def leaving(log_dir: str, since_ns: int | None) -> Leaving:
     """Return the names of ``-delete`` and ``-stray`` directories. Only reads.
 

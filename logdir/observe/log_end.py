@@ -18,6 +18,7 @@ from typing import Final
 from logdir.observe import replica as contents
 from logdir.observe.walk import opened
 from logdir.paths import SEGMENT_SUFFIX
+from logdir.worker_call import worker_call
 
 _TOP: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -30,6 +31,7 @@ _ENTRY: Final = Struct(">ii")
 """Fields of an offset index entry: offset minus base offset, position in the segment."""
 
 
+@worker_call
 def log_end(log_dir: str, path: str) -> int | None:
     """Return the offset after the last whole record batch of a log; reads the disk.
 

@@ -11,6 +11,8 @@ import os
 import re
 from typing import NamedTuple
 
+from logdir.worker_call import worker_call
+
 MOUNTINFO = "/proc/self/mountinfo"
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -70,6 +72,7 @@ def mounted_below(mounts: tuple[Mount, ...], real_path: bytes) -> frozenset[byte
     return frozenset(os.path.normpath(m.point[len(prefix) :]) for m in mounts if m.point.startswith(prefix))
 
 
+@worker_call
 def owner_at(path: str) -> tuple[int, int] | None:
     """Return user and group of the directory that a path leads to, links followed; ``None`` if it cannot be read."""
     try:
@@ -79,6 +82,7 @@ def owner_at(path: str) -> tuple[int, int] | None:
     return found.st_uid, found.st_gid
 
 
+@worker_call
 def identity_at(path: str) -> tuple[int, int] | None:
     """Return device and inode of the directory that a path leads to, links followed; ``None`` if it cannot be read."""
     try:

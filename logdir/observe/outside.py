@@ -14,6 +14,7 @@ from typing import NamedTuple
 from logdir.errors import RefusedError
 from logdir.paths import BESIDE, META_PROPERTIES, WORK_ROOT_FILE
 from logdir.refusal_slug import Why
+from logdir.worker_call import worker_call
 
 _MARKS = (META_PROPERTIES, WORK_ROOT_FILE)
 """Files that identify a log dir or a work root of any broker."""
@@ -29,6 +30,7 @@ class KeptFree(NamedTuple):
     """Device and inode; ``None``: not known."""
 
 
+@worker_call
 def kept_free(log_dir: str) -> tuple[KeptFree, ...]:
     """Return a log dir and the place of a work root beside it. Only reads."""
     return tuple(KeptFree(place, os.path.realpath(place), _identity(place)) for place in _places(log_dir))
@@ -56,6 +58,7 @@ def require_outside(path: str, log_dirs: Sequence[str] = ()) -> None:
     require_outside_of(path, tuple(place for log_dir in log_dirs for place in kept_free(log_dir)))
 
 
+@worker_call
 def require_outside_of(path: str, places: tuple[KeptFree, ...]) -> None:
     """Check a path as ``require_outside``; reads only the path, not the log dirs.
 

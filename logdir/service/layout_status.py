@@ -30,6 +30,7 @@ from logdir.service.log_dirs.os_errors import map_os_errors
 from logdir.service.log_dirs.ports import connected
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.report.table import Column
+from logdir.worker_call import worker_call
 
 _NOT_READ = frozenset((LayoutState.ROLLING_BACK, LayoutState.FINALIZING, LayoutState.FINAL))
 """Layout states that, for a released Kafka, only a rollback ends."""
@@ -294,6 +295,7 @@ def start_sentence(request: BrokerRequest) -> str:
         return BrokerStart.UNKNOWN.sentence
 
 
+@worker_call
 def look_at(log_dir: str) -> LogDirLayout:
     """Return the layout of one log dir."""
     with ExitStack() as stack:

@@ -20,14 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
-from logdir.errors import (
-    ConfigError,
-    LogDirError,
-    LogDirOfflineError,
-    MalformedFileError,
-    Problem,
-    RefusedError,
-)
+from logdir.errors import ConfigError, LogDirError, LogDirOfflineError, MalformedFileError, Problem, RefusedError
 from logdir.formats.kafka import meta_properties
 from logdir.metadata.nodes import LISTERS, Line, Missed, Place, chosen
 from logdir.metadata.paths import path_of
@@ -44,6 +37,7 @@ from logdir.worker.port import Port
 from logdir.worker.remote import DEFAULT_PATIENCE_MS, gather
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 NO_LOG = "only a KRaft node has a metadata log, in its metadata.log.dir"
 _MOST_BYTES = 1 << 20
@@ -218,6 +212,7 @@ class _Kept(NamedTuple):
     """One element: the columns of the terminal while the current line runs; ``None``: one entry a line."""
 
 
+@worker_call
 def open_metadata(opened: WorkerState, path: str, *, is_file: bool) -> MetadataOpened:
     """Read metadata, and keep it for later calls.
 
@@ -242,17 +237,20 @@ def _kept(opened: WorkerState) -> _Kept:
     return opened.kept
 
 
+@worker_call
 def list_lines(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
     """As ``MetadataSession.lines``, in the process that read the metadata."""
     yield from LISTERS[lister](Place(_kept(opened).shell.place.root), paths)
 
 
+@worker_call
 def list_nodes(opened: WorkerState, lister: str, paths: tuple[str, ...]) -> Iterator[str | Missed]:
     """As ``MetadataSession.nodes``, in the process that read the metadata."""
     for found in chosen(Place(_kept(opened).shell.place.root), paths, lister):
         yield found if isinstance(found, Missed) else utf8(text(to_json(_item(found, with_children=lister == "ls"))))
 
 
+@worker_call
 def run_line(opened: WorkerState, line: str, width: int | None) -> Iterator[str | Missed]:
     """As ``MetadataSession.run``, in the process that read the metadata."""
     kept = _kept(opened)
@@ -260,11 +258,13 @@ def run_line(opened: WorkerState, line: str, width: int | None) -> Iterator[str 
     yield from kept.shell.run(line)
 
 
+@worker_call
 def complete(opened: WorkerState, line: str, word: str) -> list[str]:
     """As ``MetadataSession.complete``, in the process that read the metadata."""
     return _kept(opened).shell.complete(line, word)
 
 
+@worker_call
 def is_over(opened: WorkerState) -> bool:
     """As ``MetadataSession.is_over``, in the process that read the metadata."""
     return _kept(opened).shell.is_over
@@ -363,6 +363,7 @@ def _searched(log_dirs: Sequence[str], timeout_ms: int) -> tuple[list[str], list
         close_all(ports)
 
 
+@worker_call
 def has_metadata_log(log_dir: str) -> bool:
     """Whether a metadata log lies in a log dir. Raises ``OSError``."""
     return METADATA_DIR in os.listdir(log_dir)

@@ -28,6 +28,7 @@ from logdir.worker.port import Port
 from logdir.worker.remote import DEFAULT_PATIENCE_MS
 from logdir.worker.start import close_all, start
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 _MOST_GAPS_SHOWN = 10
 _SUFFIXES = (SEGMENT_SUFFIX, SNAPSHOT_SUFFIX)
@@ -124,17 +125,20 @@ class FileDump:
             self.end = DumpEnd(error, (error.problem(),))
 
 
+@worker_call
 def dump_lines(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
     """Yield lines as ``FileDump.lines``, in the process that reads the file."""
     skipped = request.is_record_metadata_skipped
     return _dumped(opened, path, request, lambda dump: dump.lines(skip_record_metadata=skipped))
 
 
+@worker_call
 def dump_batches(opened: WorkerState, path: str, request: MetadataDumpRequest) -> Iterator[str]:
     """Yield batches as ``FileDump.batches``, in the process that reads the file."""
     return _dumped(opened, path, request, lambda dump: (text(to_json(one)) for one in dump.batches()))
 
 
+@worker_call
 def end_of_dump(opened: WorkerState) -> DumpEnd:
     """Return the ``DumpEnd`` of the file that this process dumped last."""
     if not isinstance(opened.kept, DumpEnd):
@@ -187,6 +191,7 @@ def files_to_dump(request: MetadataDumpRequest) -> Iterator[tuple[FileDump, ...]
         close_all(tuple(ports.values()))
 
 
+@worker_call
 def files_of(directory: str) -> list[str]:
     """Return the paths of a metadata log's newest snapshot and of its segments, oldest first.
 

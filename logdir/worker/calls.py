@@ -1,4 +1,4 @@
-"""Registry of the calls that a worker makes: functions of this package that work on one log dir, by name.
+"""The calls that a worker makes: functions of this project that work on one log dir and are marked so, by name.
 
 The first parameter of a call may be the worker's own open log dir or state, which is never sent. All other arguments
 and the result are values (``codec``). The result of a call that returns an iterator is sent in parts.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple, NewType, get_args, get_origin, get_type_hints
@@ -17,131 +18,40 @@ from typing import Any, Final, NamedTuple, NewType, get_args, get_origin, get_ty
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.worker import codec
 from logdir.worker.state import WorkerState
+from logdir.worker_call import is_worker_call
 
 Descriptor = NewType("Descriptor", int)
 """A file descriptor of the process that started the worker, which gets a duplicate for the duration of the call."""
 
-CALLS: Final = frozenset(
-    {
-        "logdir.disk.replica.staging:stage",
-        "logdir.disk.replica.give_id:give_id",
-        "logdir.disk.replica.layout_view:look",
-        "logdir.disk.recover_log_dir:recover",
-        "logdir.disk.replica.relayout:to_ids",
-        "logdir.disk.replica.relayout:to_names",
-        "logdir.disk.replica.staging:hold",
-        "logdir.disk.replica.staging:restore",
-        "logdir.worker.operations:capture",
-        "logdir.worker.operations:capture_step",
-        "logdir.worker.operations:export_aside",
-        "logdir.worker.operations:inodes_alone",
-        "logdir.worker.operations:place_problems",
-        "logdir.worker.operations:purge",
-        "logdir.worker.inventory:write_inventory",
-        "logdir.observe.answering:touch",
-        "logdir.observe.birth:births",
-        "logdir.observe.leaving:leaving",
-        "logdir.observe.log_end:log_end",
-        "logdir.disk.lock_holder:is_locked",
-        "logdir.observe.mounts:identity_at",
-        "logdir.observe.mounts:owner_at",
-        "logdir.observe.outside:kept_free",
-        "logdir.observe.outside:require_outside_of",
-        "logdir.disk.kernel.file_system:fs_type_at",
-        "logdir.service.cluster.cluster_state:read_cluster_state",
-        "logdir.service.cluster.cluster_state:read_stamp",
-        "logdir.service.cluster.ends:read_with_ends",
-        "logdir.service.cluster.image_source:read_desired",
-        "logdir.service.layout_status:look_at",
-        "logdir.service.metadata:complete",
-        "logdir.service.metadata:has_metadata_log",
-        "logdir.service.metadata:is_over",
-        "logdir.service.metadata:list_lines",
-        "logdir.service.metadata:list_nodes",
-        "logdir.service.metadata:open_metadata",
-        "logdir.service.metadata:run_line",
-        "logdir.service.metadata_dump:dump_batches",
-        "logdir.service.metadata_dump:dump_lines",
-        "logdir.service.metadata_dump:end_of_dump",
-        "logdir.service.metadata_dump:files_of",
-        "logdir.service.cluster.own_log:own_log",
-        "logdir.service.batch.purge_recheck:look_again",
-        "logdir.worker.glance:glance",
-        "logdir.worker.look:look_again",
-        "logdir.worker.look:look_deep",
-        "logdir.worker.work_root:make_root",
-        "logdir.worker.work_root:plan_root",
-        "logdir.worker.work_root:prove_use",
-        "logdir.worker.work_root:put_back",
-        *(
-            f"logdir.worker.state:{name}"
-            for name in (
-                "failed_syncs",
-                "open_root",
-                "release_kafka_lock",
-                "require_in_place",
-                "require_kafka_lock",
-                "require_owner_lock",
-                "take_kafka_lock",
-                "take_owner_lock",
-            )
-        ),
-        *(
-            f"logdir.worker.directory:{name}"
-            for name in (
-                "adopt",
-                "close",
-                "identity",
-                "link",
-                "make",
-                "names",
-                "open_in",
-                "open_top",
-                "own_stat",
-                "read",
-                "remove",
-                "rename",
-                "replace",
-                "require_changeable",
-                "space",
-                "stat",
-                "sync",
-                "sync_disk",
-                "sync_file",
-                "truncate",
-                "types",
-                "unlink",
-                "write",
-            )
-        ),
-    }
-)
-"""Names of the allowed calls, as ``module:function``."""
+_OURS: Final = "logdir."
 
 
 def name_of(call: Callable[..., object]) -> str:
-    """Return the name of a call.
+    """Return the name of a call, as ``module:function``.
 
     Raises:
-        ValueError: the call is not in ``CALLS``.
+        ValueError: the function is not marked as a ``worker_call``.
     """
     name = f"{call.__module__}:{call.__qualname__}"
-    if name not in CALLS:
+    if not is_worker_call(call):
         raise ValueError(f"no call of a worker: {name}")
     return name
 
 
 @cache
 def called(name: str) -> Callable[..., Any]:
-    """Return the call with this name.
+    """Return the call with this name; only a module of this package is imported for it.
 
     Raises:
-        ValueError: the name is not in ``CALLS``.
+        ValueError: there is no function of this name that is marked as a ``worker_call``.
     """
-    if name not in CALLS:
-        raise ValueError(f"no call of a worker: {name}")
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
+    found: Callable[..., Any] | None = None
+    if module.startswith(_OURS):
+        with suppress(ImportError):
+            found = getattr(import_module(module), function, None)
+    if found is None or not is_worker_call(found):
+        raise ValueError(f"no call of a worker: {name}")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, Protocol, Self, TypeVar
 from logdir.disk.kernel.calls import Directory, Identity, Owner, Space, Stat
 from logdir.observe.classify import Type
 from logdir.worker.state import Handle, WorkerState
+from logdir.worker_call import worker_call
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,116 +32,139 @@ class Caller(Protocol):
         """See ``Port.run_opened``."""
 
 
+@worker_call
 def open_top(opened: WorkerState, path: str) -> Handle:
     """Handle ``Disk.open_top`` in the worker process."""
     return opened.handle(opened.disk.open_top(path))
 
 
+@worker_call
 def close(opened: WorkerState, at: int) -> None:
     """Handle ``Directory.close`` in the worker process."""
     opened.close_handle(at)
 
 
+@worker_call
 def names(opened: WorkerState, at: int) -> list[str]:
     """Handle ``Directory.names`` in the worker process."""
     return opened.directory(at).names()
 
 
+@worker_call
 def types(opened: WorkerState, at: int) -> Mapping[str, Type]:
     """Handle ``Directory.types`` in the worker process."""
     return opened.directory(at).types()
 
 
+@worker_call
 def stat(opened: WorkerState, at: int, name: str) -> Stat:
     """Handle ``Directory.stat`` in the worker process."""
     return opened.directory(at).stat(name)
 
 
+@worker_call
 def own_stat(opened: WorkerState, at: int) -> Stat:
     """Handle ``Directory.own_stat`` in the worker process."""
     return opened.directory(at).own_stat()
 
 
+@worker_call
 def identity(opened: WorkerState, at: int) -> Identity:
     """Handle ``Directory.identity`` in the worker process."""
     return opened.directory(at).identity()
 
 
+@worker_call
 def space(opened: WorkerState, at: int) -> Space:
     """Handle ``Directory.space`` in the worker process."""
     return opened.directory(at).space()
 
 
+@worker_call
 def require_changeable(opened: WorkerState, at: int) -> None:
     """Handle ``Directory.require_changeable`` in the worker process."""
     opened.directory(at).require_changeable()
 
 
+@worker_call
 def read(opened: WorkerState, at: int, name: str, limit: int) -> bytes:
     """Handle ``Directory.read`` in the worker process."""
     return opened.directory(at).read(name, limit)
 
 
+@worker_call
 def open_in(opened: WorkerState, at: int, name: str) -> Handle:
     """Handle ``Directory.open`` in the worker process."""
     return opened.handle(opened.directory(at).open(name))
 
 
+@worker_call
 def make(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
     """Handle ``Directory.make`` in the worker process."""
     opened.directory(at).make(name, owner)
 
 
+@worker_call
 def write(opened: WorkerState, at: int, name: str, data: bytes, owner: Owner, mtime_ns: int | None) -> None:
     """Handle ``Directory.write`` in the worker process."""
     opened.directory(at).write(name, data, owner, mtime_ns)
 
 
+@worker_call
 def rename(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
     """Handle ``Directory.rename`` in the worker process."""
     opened.directory(at).rename(name, opened.directory(to), new_name)
 
 
+@worker_call
 def replace(opened: WorkerState, at: int, name: str, new_name: str) -> None:
     """Handle ``Directory.replace`` in the worker process."""
     opened.directory(at).replace(name, new_name)
 
 
+@worker_call
 def link(opened: WorkerState, at: int, name: str, to: int, new_name: str) -> None:
     """Handle ``Directory.link`` in the worker process."""
     opened.directory(at).link(name, opened.directory(to), new_name)
 
 
+@worker_call
 def unlink(opened: WorkerState, at: int, name: str) -> None:
     """Handle ``Directory.unlink`` in the worker process."""
     opened.directory(at).unlink(name)
 
 
+@worker_call
 def remove(opened: WorkerState, at: int, name: str) -> None:
     """Handle ``Directory.remove`` in the worker process."""
     opened.directory(at).remove(name)
 
 
+@worker_call
 def truncate(opened: WorkerState, at: int, name: str, size_bytes: int) -> None:
     """Handle ``Directory.truncate`` in the worker process."""
     opened.directory(at).truncate(name, size_bytes)
 
 
+@worker_call
 def adopt(opened: WorkerState, at: int, name: str, owner: Owner) -> None:
     """Handle ``Directory.adopt`` in the worker process."""
     opened.directory(at).adopt(name, owner)
 
 
+@worker_call
 def sync_file(opened: WorkerState, at: int, name: str) -> None:
     """Handle ``Directory.sync_file`` in the worker process."""
     opened.directory(at).sync_file(name)
 
 
+@worker_call
 def sync(opened: WorkerState, at: int) -> None:
     """Handle ``Directory.sync`` in the worker process."""
     opened.directory(at).sync()
 
 
+@worker_call
 def sync_disk(opened: WorkerState, at: int) -> None:
     """Handle ``Directory.sync_disk`` in the worker process."""
     opened.directory(at).sync_disk()

@@ -18,6 +18,7 @@ from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.observe.leaving import Leaving, leaving
 from logdir.observe.log_starts import LogStarts, log_starts
 from logdir.worker.state import WorkerState, require_in_place, require_owner_lock
+from logdir.worker_call import worker_call
 
 
 class Since(NamedTuple):
@@ -43,6 +44,7 @@ class Glance(NamedTuple):
     """Free space; ``None``: it cannot be read."""
 
 
+@worker_call
 def glance(
     opened: WorkerState, log_dir: str, since: Since, *, is_owner_required: bool, is_place_required: bool
 ) -> Glance:

@@ -19,6 +19,7 @@ from logdir.observe.scan import Scanned, configured, scan_log_dir, unread
 from logdir.observe.share import send
 from logdir.worker.calls import Descriptor
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 _EMPTY = Contents(0, 0, 0, 0, None, None, None, None, False, False, False)
 
@@ -59,6 +60,7 @@ class Summary(NamedTuple):
     """Number of entries with each problem, sorted."""
 
 
+@worker_call
 def write_inventory(opened: WorkerState, scan: Scan, file: Descriptor) -> Summary:
     """Scan a log dir and write its inventory.
 

@@ -17,6 +17,7 @@ from logdir.observe.facts import LogDirFacts
 from logdir.observe.relook import LookedAgain
 from logdir.observe.replicas import look
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 
 class Deep(NamedTuple):
@@ -48,11 +49,13 @@ NOTHING: Final = Deep(kinds=())
 """Opens no replica in the log dir: enough for a listing of staged replicas."""
 
 
+@worker_call
 def look_deep(log_dir: str, deep: Deep) -> LogDirFacts:
     """Scan one log dir as ``observe.replicas.look``; open the partition directories that ``deep`` chooses."""
     return look(log_dir, closely=deep.opens)
 
 
+@worker_call
 def look_again(opened: WorkerState, log_dir: str, since: int, paths: Sequence[str], deep: Deep) -> LookedAgain:
     """Scan one log dir incrementally, as ``observe.relook.look_again``."""
     return relook.look_again(opened.looks, log_dir, since, paths, deep.opens)

@@ -32,6 +32,7 @@ from logdir.errors import DiskError, LogDirError, Problem, ReadOnlyDiskError, Re
 from logdir.formats.own.replica_marker import ReplicaMarker
 from logdir.observe.outside import KeptFree
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 LINK_MS: Final = 1000
 """After so long no other batch of directories is linked: a broker removes those of other log dirs meanwhile."""
@@ -80,6 +81,7 @@ class PurgedBatch(NamedTuple):
     """Why the disk failed; ``None``: it did not."""
 
 
+@worker_call
 def purge(open_dir: OpenLogDir, batch: PurgeBatch) -> PurgedBatch:
     """Finish replicas claimed before; otherwise claim as many as the limit allows, and remove them."""
     outcomes: dict[str, Outcome] = {}
@@ -130,6 +132,7 @@ class _Budget:
             )
 
 
+@worker_call
 def inodes_alone(open_dir: OpenLogDir, name: str) -> int | None:
     """Return how many inodes the removal of a staged replica frees.
 
@@ -157,6 +160,7 @@ class CaptureStep(NamedTuple):
     """How many are to be completed by later steps."""
 
 
+@worker_call
 def capture_step(opened: WorkerState, items: tuple[CaptureItem, ...], *, is_all: bool) -> CaptureStep:
     """Link directories of one log dir, and complete what is linked if there is time, as ``disk.replica.capture``.
 
@@ -210,12 +214,14 @@ def _link_up(open_dir: OpenLogDir, items: tuple[CaptureItem, ...]) -> Sequence[L
         return [undone(item.name, why) for item in items]
 
 
+@worker_call
 def capture(open_dir: OpenLogDir, item: CaptureItem) -> Outcome:
     """Capture one directory with the current clocks, as ``disk.replica.capture.capture``."""
     (outcome,) = disk_capture.capture(open_dir, [item], read_instant)
     return outcome
 
 
+@worker_call
 def export_aside(log_dir: str, place: str, destination: str, places: tuple[KeptFree, ...]) -> Outcome:
     """Export one replica, as ``disk.replica.export.export``, from a process that has not opened its log dir.
 
@@ -235,6 +241,7 @@ def export_aside(log_dir: str, place: str, destination: str, places: tuple[KeptF
     return done(place, place)
 
 
+@worker_call
 def place_problems(destinations: tuple[str, ...], places: tuple[KeptFree, ...]) -> list[Problem | None]:
     """Return the problem of each destination, in order; ``None``: a copy can be made there. Accesses no log dir."""
     return [_place_problem(destination, places) for destination in destinations]

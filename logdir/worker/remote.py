@@ -157,7 +157,7 @@ class RemotePort:
         """Send a call to the worker.
 
         Args:
-            call: A call in ``CALLS``.
+            call: A ``worker_call``.
             args: Its arguments.
             kwargs: Its arguments.
             then: Converts its result.

@@ -87,7 +87,7 @@ def run_apart(
         patience_ms: How long the process may give no sign of life.
         unreaped: Keeps the process if it does not end. While it keeps one for the path, no other is started: each
             might hang as well.
-        call: A call in ``CALLS``.
+        call: A ``worker_call``.
         args: Its arguments.
         kwargs: Its arguments.
 
@@ -135,7 +135,7 @@ def run_aside(
         path: The path that the call reads, for the error.
         patience_ms: How long the process may give no sign of life.
         between: Called a few times a second while it works; what it raises ends the call.
-        call: A call in ``CALLS``.
+        call: A ``worker_call``.
         args: Its arguments.
         kwargs: Its arguments.
 

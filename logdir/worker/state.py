@@ -20,6 +20,7 @@ from logdir.disk.root.work_root import WorkRoot
 from logdir.errors import LogDirSuspectError
 from logdir.formats.own.work_root_file import Belonging, WorkRootKind
 from logdir.observe.relook import Memory
+from logdir.worker_call import worker_call
 
 if TYPE_CHECKING:  # Every command starts workers; few capture.
     from logdir.disk.replica.capture import Linked
@@ -181,6 +182,7 @@ class RootView(NamedTuple):
     incoming: Handle
 
 
+@worker_call
 def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool) -> RootView:
     """Open the work root of a log dir and keep it open in this worker; only reads.
 
@@ -212,22 +214,26 @@ def open_root(opened: WorkerState, log_dir: str, *, is_start_block_allowed: bool
     )
 
 
+@worker_call
 def take_owner_lock(opened: WorkerState) -> str:
     """Take the owner lock; return the path of its file. Raises as ``OwnerLock.take``."""
     return opened.own().path
 
 
+@worker_call
 def require_owner_lock(opened: WorkerState) -> None:
     """Return if the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.own().require_held()
 
 
+@worker_call
 def require_in_place(opened: WorkerState) -> None:
     """Return if all paths still lead to the open directories. Raises as ``WorkRoot.require_same``."""
     if opened.root is not None:
         opened.root.require_same(opened.disk)
 
 
+@worker_call
 def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:
     """Take Kafka's lock; return device and inode of the log dir.
 
@@ -239,16 +245,19 @@ def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:
     return device, inode
 
 
+@worker_call
 def require_kafka_lock(opened: WorkerState) -> None:
     """Return if Kafka's lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.held().require_held()
 
 
+@worker_call
 def release_kafka_lock(opened: WorkerState) -> None:
     """Release Kafka's lock; a second call does nothing."""
     opened.unlock()
 
 
+@worker_call
 def failed_syncs(opened: WorkerState) -> Mapping[int, str]:
     """Return the devices on which a sync failed in this worker, each with its first error message."""
     return opened.disk.failed

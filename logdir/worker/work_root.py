@@ -18,19 +18,23 @@ from logdir.disk.root.plan import InitPlan, plan_init
 from logdir.disk.root.work_root import open_log_dir, open_work_root
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.worker.state import WorkerState
+from logdir.worker_call import worker_call
 
 
+@worker_call
 def plan_root(opened: WorkerState, log_dir: str, requested: WorkRootKind | None, *, unsupported_fs: bool) -> InitPlan:
     """Plan where the work root of a log dir may be created; only reads. Raises as ``plan_init``."""
     fs_type = fs_type_at(log_dir)
     return plan_init(opened.disk, log_dir, requested=requested, fs_type=fs_type, unsupported_fs=unsupported_fs)
 
 
+@worker_call
 def make_root(opened: WorkerState, plan: InitPlan, made_at_ms: int) -> InitDone:
     """Create a work root, or its missing parts. Raises as ``disk.root.init.init``."""
     return init.init(opened.disk, plan, made_at_ms=made_at_ms)
 
 
+@worker_call
 def prove_use(opened: WorkerState) -> None:
     """Prove in the open work root that files of the broker can be linked and leased.
 
@@ -44,6 +48,7 @@ def prove_use(opened: WorkerState) -> None:
     probe.prove_use(root.kind, root.open_dir, unsupported_fs=root.unsupported_fs)
 
 
+@worker_call
 def put_back(opened: WorkerState, plan: InitPlan) -> None:
     """Recreate the missing files of a work root that was complete once; the worker takes and keeps Kafka's lock.
 

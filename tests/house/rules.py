@@ -7,8 +7,10 @@ Spec: the layers of docs/architecture.md.
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from tests.house.source import (
     Module,
@@ -18,12 +20,14 @@ from tests.house.source import (
     edges,
     fields_of_classes,
     imported,
+    named,
     pointers,
     spelled,
     streams_taken,
     without_fix,
 )
 
+PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 TERMINAL = frozenset({"argparse", "asyncio", "rich"})
 MOST_LINES = 399
 MOST_MODULES = 20
@@ -70,6 +74,7 @@ MAKES_ROWS = "logdir.observe.inventory_row"
 def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     """Yield one line per finding over a whole tree."""
     yield from circle_findings(modules)
+    yield from ring_findings(modules, rings())
     yield from terminal_findings(modules)
     yield from size_findings(modules)
     yield from replica_findings(modules)
@@ -87,6 +92,28 @@ def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[s
             names = ", ".join(sorted(circle))
             yield f"circle: {names}: expected no circle of imports, found one; move what both need into a third module"
     yield from _gone("CIRCLES", known, found)
+
+
+def rings() -> list[frozenset[str]]:
+    """Return the packages of each ring, the innermost first, as import-linter gets them."""
+    contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
+    (found,) = [one["layers"] for one in contracts if one["name"] == "the rings of logdir"]
+    return [frozenset(part.strip() for part in line.split("|")) for line in reversed(found)]
+
+
+def ring_findings(modules: Mapping[str, Module], rings: Sequence[Collection[str]]) -> Iterator[str]:
+    """No module names one of a ring further out in a string, which import-linter would not see."""
+    ring_of = {package: number for number, ring in enumerate(rings) for package in ring}
+
+    def ring(name: str) -> int | None:
+        return next((ring_of[one] for one in (name, ".".join(name.split(".")[:2])) if one in ring_of), None)
+
+    for module in modules.values():
+        here = ring(module.name)
+        for name in sorted(named(module, modules)):
+            there = ring(name)
+            if here is not None and there is not None and here < there:
+                yield f"ring: {module.path}: expected no name of a module further out, found {name}; let it be passed"
 
 
 def terminal_findings(

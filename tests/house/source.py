@@ -1,6 +1,7 @@
 """The source of the house as the rules read it: modules, what each imports, what its functions take.
 
-Imports are counted wherever they stand: at the top, in a function, under ``TYPE_CHECKING``.
+Imports are counted wherever they stand: at the top, in a function, under ``TYPE_CHECKING``, and by name in a string
+(``module`` or ``module:function``), which ``import_module`` gets.
 """
 
 from __future__ import annotations
@@ -93,8 +94,26 @@ def edges(modules: Mapping[str, Module]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for module in modules.values():
         whole = {f"{start}.{name}" if f"{start}.{name}" in modules else start for start, name in imported(module)}
-        found[module.name] = (whole & modules.keys()) - {module.name}
+        found[module.name] = ((whole & modules.keys()) | named(module, modules)) - {module.name}
     return found
+
+
+def named(module: Module, modules: Mapping[str, Module]) -> set[str]:
+    """Return which modules of ours a module names in strings; a package without code of its own counts for nothing."""
+    known = {name: text for text, name in constants(module).items()}
+    texts = (_text(node, known).partition(":")[0] for node in ast.walk(module.tree) if isinstance(node, ast.expr))
+    return {text for text in texts if text in modules and not modules[text].is_package} - {module.name}
+
+
+def _text(node: ast.expr, known: Mapping[str, str]) -> str:
+    """Return the text of a string, also of one that is put together from constants of its module; else nothing."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.FormattedValue) and isinstance(node.value, ast.Name):
+        return known.get(node.value.id, "\0")
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part, known) for part in node.values)
+    return ""
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[frozenset[str]]:

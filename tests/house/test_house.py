@@ -15,6 +15,8 @@ from tests.house.rules import (
     name_findings,
     pointer_findings,
     replica_findings,
+    ring_findings,
+    rings,
     row_findings,
     size_findings,
     terminal_findings,
@@ -44,6 +46,9 @@ def test_the_tree_keeps_every_rule() -> None:
         "from .a import x",
         "def f():\n    from logdir.a import x",
         "if TYPE_CHECKING:\n    from logdir.a import x",
+        "import_module('logdir.a')",
+        "CALLS = {'logdir.a:x'}",
+        "HERE: Final = 'logdir'\nimport_module(f'{HERE}.a')",
     ],
 )
 def test_a_circle_is_found_however_it_is_imported(back: str) -> None:
@@ -55,6 +60,22 @@ def test_a_circle_over_three_is_one_finding() -> None:
         tree(logdir__a="import logdir.b", logdir__b="import logdir.c", logdir__c="import logdir.a"), ()
     )
     assert "logdir.a, logdir.b, logdir.c" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("logdir__worker__a", "CALLS = {'logdir.service.a:x'}", 1),
+        ("logdir__paths", "import_module('logdir.service.a')", 1),
+        ("logdir__daemon__a", "CALLS = {'logdir.service.a:x'}", 0),
+        ("logdir__service__b", "CALLS = {'logdir.service.a:x'}", 0),
+        ("tools__a", "CALLS = {'logdir.service.a:x'}", 0),
+        ("logdir__worker__a", "'of logdir.service.a:x'", 0),
+    ],
+)
+def test_a_string_that_names_a_module_further_out_is_found(name: str, text: str, count: int) -> None:
+    modules = tree(**{name: text, "logdir__service__a": "def x(): ..."})
+    assert len(list(ring_findings(modules, rings()))) == count
 
 
 def test_a_way_that_does_not_lead_back_is_no_circle() -> None:

@@ -14,10 +14,12 @@ import os
 from logdir.errors import RefusedError
 from logdir.observe import mounts
 from logdir.refusal_slug import Why
+from logdir.worker_call import worker_call
 
 SUPPORTED = ("ext4", "xfs", "btrfs", "tmpfs")
 
 
+@worker_call
 def fs_type_at(path: str) -> str | None:
     """Return the type of the file system that holds an absolute path of this host; ``None`` if it is not known."""
     return mounts.fs_type_of(mounts.read_mounts(), os.fsencode(os.path.realpath(path)))

@@ -27,6 +27,7 @@ from logdir.formats.kafka import partition_metadata
 from logdir.ids import TopicId
 from logdir.paths import METADATA_FILE, TEMPORARY
 from logdir.refusal_slug import Why
+from logdir.worker_call import worker_call
 
 _LOOK = "compare both ids: no command replaces the id of a replica"
 
@@ -40,6 +41,7 @@ class GiveItem:
     topic_id: TopicId
 
 
+@worker_call
 def give_id(open_dir: OpenLogDir, item: GiveItem) -> Outcome:
     """Give a live replica the topic id it lacks; every lock of the broker is held.
 

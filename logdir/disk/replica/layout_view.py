@@ -28,6 +28,7 @@ from logdir.names import render_id_dir
 from logdir.observe.classify import Inside, Named, Place, Type, classify
 from logdir.paths import META_PROPERTIES
 from logdir.replica_ref import ReplicaRef
+from logdir.worker_call import worker_call
 
 
 def identity(one: LogDirTop) -> tuple[str | None, int | None]:
@@ -44,6 +45,7 @@ def identity(one: LogDirTop) -> tuple[str | None, int | None]:
     return properties.cluster_id, properties.node_id
 
 
+@worker_call
 def look(one: LogDirTop) -> LayoutView:
     """Return what a layout change must know of a log dir: its ``layout.json``, its replicas, its ``-future`` ones.
 

@@ -51,6 +51,7 @@ from logdir.names import is_prefix
 from logdir.observe.classify import Type
 from logdir.paths import METADATA_FILE, METADATA_TOPIC
 from logdir.refusal_slug import Why
+from logdir.worker_call import worker_call
 
 
 class _Item(Protocol):
@@ -119,6 +120,7 @@ def _prefix_and_path(item: _Item) -> tuple[str, str]:
     return item.prefix, item.path
 
 
+@worker_call
 def to_ids(open_dir: OpenLogDir, items: Sequence[ToIds]) -> tuple[Outcome, ...]:
     """Move replicas to the topic-id layout; every lock of the broker is held, and no broker can start.
 
@@ -247,6 +249,7 @@ class _Back(NamedTuple):
     has_leftovers: bool
 
 
+@worker_call
 def to_names(open_dir: OpenLogDir, items: Sequence[ToNames]) -> tuple[Outcome, ...]:
     """Move replicas back to the topic-name layout, with their original bytes and modification times.
 

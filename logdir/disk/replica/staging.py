@@ -43,6 +43,7 @@ from logdir.formats.own.replica_marker import FILE_NAME, Checkpoints, Intent, Re
 from logdir.names import WorkDir, parse_work_dir, render_work_dir
 from logdir.paths import DELETING
 from logdir.refusal_slug import Why
+from logdir.worker_call import worker_call
 
 AT_ONCE = 1024
 """Largest number of replicas that share one sync."""
@@ -103,6 +104,7 @@ def batches() -> Batches:
     return Batches(AT_ONCE, _LONGEST_MS)
 
 
+@worker_call
 def stage(open_dir: OpenLogDir, items: Sequence[StageItem]) -> tuple[Outcome, ...]:
     """Stage replicas; every lock of the broker is held.
 
@@ -213,6 +215,7 @@ def _rename_free(open_dir: OpenLogDir, parent: Directory, name: str, marker: Rep
     return free_name(open_dir.deleting, parts, lambda to: rename(open_dir, parent, name, open_dir.deleting, to), _MARKS)
 
 
+@worker_call
 def restore(open_dir: OpenLogDir, item: RestoreItem) -> Outcome:
     """Make a staged replica live again; the caller holds every lock of the broker and has checked that the live name is
     free.
@@ -326,6 +329,7 @@ def _make_prefix(open_dir: OpenLogDir, prefix: str) -> None:
         open_dir.top.sync()
 
 
+@worker_call
 def hold(open_dir: OpenLogDir, name: str) -> Outcome:
     """Remove the deadline of a staged replica.
 

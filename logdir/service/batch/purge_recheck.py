@@ -34,6 +34,7 @@ from logdir.service.cluster.source import OWN_LOG, SourceRequest, parse_uri
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import BrokerPorts, metadata_path
 from logdir.worker.look import NOTHING
+from logdir.worker_call import worker_call
 
 if TYPE_CHECKING:
     from logdir.service.log_dirs.open_broker import OpenBroker
@@ -172,6 +173,7 @@ def _blank(
     )
 
 
+@worker_call
 def look_again(
     source: SourceRequest,
     named: BrokerConfig,

@@ -30,6 +30,7 @@ from logdir.service.cluster.own_log import is_same, own_log, own_logs
 from logdir.service.cluster.source import OWN_LOG, Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import metadata_path
+from logdir.worker_call import worker_call
 
 if TYPE_CHECKING:
     from logdir.service.cluster.image_source import Desired
@@ -77,6 +78,7 @@ def cluster_with_own_logs(source: SourceRequest, broker: OpenBroker, facts: tupl
         return ClusterState(blind=error.problem())
 
 
+@worker_call
 def read_cluster_state(
     source: SourceRequest,
     named: BrokerConfig,
@@ -180,6 +182,7 @@ def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp:
         )
 
 
+@worker_call
 def read_stamp(named: BrokerConfig, facts: tuple[LogDirFacts, ...]) -> Stamp | None:
     """Return the stamp as ``stamp_of`` does, read in this process."""
     own = own_log(named, facts)

@@ -25,11 +25,13 @@ from logdir.service.cluster.own_log import as_ended, is_same, own_logs
 from logdir.service.cluster.read_log import WHOLE, read_log
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.worker_call import worker_call
 
 _Key = NewType("_Key", tuple[bytes, int])
 """Topic id and partition."""
 
 
+@worker_call
 def read_with_ends(
     source: SourceRequest,
     named: BrokerConfig,

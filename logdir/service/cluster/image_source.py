@@ -46,6 +46,7 @@ from logdir.service.cluster.read_log import WHOLE, read_log
 from logdir.service.cluster.read_whole import read_dated
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri, asked, parse_uri, quorum_word
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.worker_call import worker_call
 
 _MORE_READS: Final = 3
 """How often the log of a running broker is read on; it appends to it about twice a second."""
@@ -106,6 +107,7 @@ class Desired:
         )
 
 
+@worker_call
 def read_desired(
     source: SourceRequest,
     named: BrokerConfig,

@@ -20,8 +20,10 @@ from logdir.observe.facts import LogDirFacts
 from logdir.paths import METADATA_DIR
 from logdir.service.cluster.source import QuorumWord
 from logdir.service.log_dirs.config import BrokerConfig
+from logdir.worker_call import worker_call
 
 
+@worker_call
 def own_log(named: BrokerConfig, facts: Iterable[LogDirFacts]) -> str | None:
     """Return the metadata log that the broker writes; ``None`` if there is none.
 

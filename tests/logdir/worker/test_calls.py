@@ -8,12 +8,13 @@ import pytest
 
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.worker import directory
-from logdir.worker.calls import CALLS, Descriptor, Signature, called, name_of
+from logdir.worker.calls import Descriptor, Signature, called, name_of
 from logdir.worker.start import start
 from logdir.worker.state import WorkerState
+from tests.logdir.worker.every_call import names
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.parametrize("name", names())
 def test_every_call_resolves_to_a_function_of_its_name_whose_values_can_be_sent(name: str) -> None:
     call = called(name)
     assert name_of(call) == name
@@ -24,11 +25,28 @@ def test_every_call_resolves_to_a_function_of_its_name_whose_values_can_be_sent(
 
 @pytest.mark.parametrize(
     "name",
-    ["os:system", "os:unlink", "logdir.disk.replica.staging:open", "logdir.worker.calls:called", "", ":", "stage"],
+    [
+        "os:system",
+        "os:unlink",
+        "logdir.disk.replica.staging:open",
+        "logdir.worker.calls:called",
+        "logdir.worker.calls:import_module",
+        "logdir.none:none",
+        "logdir.:stage",
+        "tests.logdir.worker.test_calls:_of_the_test",
+        "",
+        ":",
+        "stage",
+    ],
 )
 def test_nothing_else_is_called(name: str) -> None:
     with pytest.raises(ValueError, match="no call of a worker"):
         called(name)
+
+
+def test_every_ring_but_the_innermost_has_calls() -> None:
+    """So that the test above is known to have found them."""
+    assert {name.split(".")[1] for name in names()} == {"disk", "observe", "worker", "service"}
 
 
 def test_what_is_no_call_is_not_even_sent(workers: None, tmp_path: Path) -> None:

@@ -25,9 +25,10 @@ from logdir.errors import ConfigError, LogDirError, Problem
 from logdir.ids import Uuid
 from logdir.refusal_slug import Why
 from logdir.wire.errors import CorruptBatchError
-from logdir.worker.calls import CALLS, Signature, called
+from logdir.worker.calls import Signature, called
 from logdir.worker.channel import Inbox, frame
 from logdir.worker.codec import decoded, decoded_error, encoded, encoded_error
+from tests.logdir.worker.every_call import names
 
 NAMES = st.binary(max_size=8).map(os.fsdecode)
 """File names: bytes that are no UTF-8 among them."""
@@ -54,7 +55,7 @@ def kinds_of(call: Any) -> dict[str, object]:
 
 KINDS = [
     pytest.param(kind, id=f"{call.rpartition(':')[2]}-{name}")
-    for call in sorted(CALLS)
+    for call in names()
     for name, kind in kinds_of(called(call)).items()
 ]
 

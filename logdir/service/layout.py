@@ -120,7 +120,7 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
     """
     _require_whole(broker, asked)
     document = _document(asked)
-    seen = look_all(broker.open_dirs, broker.run_at)
+    seen = look_all(broker.open_dirs, broker.begin_at)
     decision = _decide(asked, document, seen)
     is_first = all(one.file is None for one in seen)
     is_idle = asked.verb is LayoutVerb.ROLLBACK and is_first and _is_untouched(broker, decision)
@@ -161,8 +161,8 @@ def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> Layou
             yield held
 
     _require_whole(broker, shown.request)
-    decision = _decide(shown.request, shown.document, look_all(broker.open_dirs, broker.run_at))
-    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
+    decision = _decide(shown.request, shown.document, look_all(broker.open_dirs, broker.begin_at))
+    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, begin_at=broker.begin_at)
     return result_of(
         shown.request.verb,
         decision,

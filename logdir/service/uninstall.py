@@ -333,8 +333,8 @@ def _finish_rollback(broker: OpenBroker) -> None:
     """
     if not any(_layout_state(open_dir) is not None for open_dir in broker.open_dirs):
         return
-    decision = rollback(look_all(broker.open_dirs, broker.run_at))
-    report = carry_out(broker.open_dirs, decision, broker.batch, run_at=broker.run_at)
+    decision = rollback(look_all(broker.open_dirs, broker.begin_at))
+    report = carry_out(broker.open_dirs, decision, broker.batch, begin_at=broker.begin_at)
     for error in (*report.failed.values(), *report.refused):
         if error.slug != Why.WORK_ROOT_INSIDE.value:
             raise RefusedError.of(error.problem())

@@ -23,23 +23,25 @@ S = TypeVar("S", bound=LogDirTop)
 R_co = TypeVar("R_co", covariant=True)
 
 
-class RunAt(Protocol):
-    """Runs a call of one log dir, here or in its worker."""
-
-    def __call__(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run the call and return its result."""
-
-
-def run_here(call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-    """Make a call of one log dir in this process."""
-    return call(open_dir, *args, **kwargs)
-
-
 class Pending(Protocol[R_co]):
     """A call in progress."""
 
     def result(self) -> R_co:
         """Wait for the call; return its result or raise its error."""
+
+
+class BeginAt(Protocol):
+    """Starts a call of one log dir, here or in its worker."""
+
+    def __call__(
+        self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Pending[R]:
+        """Start the call."""
+
+
+def begin_here(call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
+    """Make a call of one log dir in this process, when its result is requested."""
+    return _Done(lambda: call(open_dir, *args, **kwargs))
 
 
 class Port(Protocol):
@@ -65,6 +67,9 @@ class Port(Protocol):
 
     def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call whose first argument is the open log dir."""
+
+    def begin_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
+        """Start a call whose first argument is the open log dir."""
 
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Make a call whose first argument is the state of the worker."""
@@ -138,6 +143,10 @@ class LocalPort:
     def run_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Implement ``Port.run_at``."""
         return call(self._opened.open_dir, *args, **kwargs)
+
+    def begin_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
+        """Implement ``Port.begin_at``."""
+        return _Done(lambda: call(self._opened.open_dir, *args, **kwargs))
 
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Implement ``Port.run_opened``."""

@@ -50,7 +50,7 @@ class RefusingPort:
         return self._refused.result()
 
     run_at = run_opened = run
-    begin_opened = begin
+    begin_at = begin_opened = begin
 
     def stream_opened(self, *_: object, **__: object) -> Iterator[Any]:
         """Implement ``Port.stream_opened``."""

@@ -102,6 +102,10 @@ class RemotePort:
         """Implement ``Port.run_at``."""
         return cast(R, self._send(call, args, kwargs).result())
 
+    def begin_at(self, call: Callable[Concatenate[OpenLogDir, P], R], *args: P.args, **kwargs: P.kwargs) -> Pending[R]:
+        """Implement ``Port.begin_at``."""
+        return self._send(call, args, kwargs)
+
     def run_opened(self, call: Callable[Concatenate[WorkerState, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Implement ``Port.run_opened``."""
         return cast(R, self._send(call, args, kwargs).result())

@@ -76,7 +76,7 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
         _require_whole(broker, asked)
     _require_finished(broker, is_recovered=is_applied)
     block = _start_block(broker)
-    views = look_all(broker.open_dirs, broker.run_at)
+    views = look_all(broker.open_dirs, broker.begin_at)
     decision = hand_over(views, is_begun=block is not StartBlockState.NONE)
     _require_allowed(broker, decision)
     if is_applied:
@@ -188,7 +188,7 @@ def _end(broker: OpenBroker, asked: HandoverRequest, decision: Decision, reporte
             _require_whole(broker, asked)
             yield held
 
-    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, run_at=broker.run_at)
+    report = carry_out(broker.open_dirs, decision, hold, reporter=reporter, begin_at=broker.begin_at)
     for error in (*report.failed.values(), *report.refused):
         raise error
 

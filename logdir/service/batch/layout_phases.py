@@ -4,19 +4,17 @@ Each batch of replicas takes Kafka's lock of every log dir again; between batche
 failed disk does not stop the others: they finish their phase, and the next phase does not begin. After an interruption
 a new scan and a new decision continue.
 
-Not here: whether a layout command is allowed (``logdir.decide.layout.transitions``), the changes of one log dir
-(``layout`` and ``relayout`` of ``logdir.disk``), which locks are held (the caller's).
+Not here: whether a layout command is allowed (``logdir.decide.layout.transitions``), moving replicas
+(``layout_moves``), the changes of one log dir (``layout`` and ``relayout`` of ``logdir.disk``), which locks are held
+(the caller's).
 
 Spec: design §2 laws 4, 6, §3.1, §5 "a port per log dir", §8; attacks A21, A22, A37.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, KeysView, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import islice
 from typing import Final, assert_never
 
 from logdir.decide.layout.action import (
@@ -30,27 +28,24 @@ from logdir.decide.layout.action import (
     SetLayoutState,
     SetStartBlock,
 )
-from logdir.disk import batch_loop
-from logdir.disk.batch_loop import Turn, nothing_decided
 from logdir.disk.record import layout, start_block
 from logdir.disk.record.layout import map_os_errors
 from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.layout_view import look
-from logdir.disk.replica.outcome import Outcome, Result, undone
-from logdir.disk.replica.relayout import to_ids, to_names
+from logdir.disk.replica.outcome import Outcome, Result
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LockHeldError, LogDirError, LogDirReplacedError, RefusedError
+from logdir.errors import LockHeldError, LogDirError, LogDirReplacedError
 from logdir.formats.own.layout_file import LayoutState
+from logdir.service.batch.layout_moves import Hold, Move, Moves
 from logdir.service.report.reporter import SILENT, Reporter
-from logdir.worker.port import RunAt, run_here
+from logdir.worker.port import BeginAt, begin_here
+from logdir.worker.remote import gather
 
 BATCH: Final = 4096
 """Largest number of replicas moved under one hold of the locks."""
 _LONGEST_MS: Final = 1000
 """A hold that takes longer makes the next batch smaller (law 4: two seconds)."""
-Hold = Callable[[], AbstractContextManager[batch_loop.Held]]
-"""Takes Kafka's lock of every log dir of the broker, and holds them until the block ends."""
-_Step = Callable[[], Mapping[str, Outcome]]
+_Other = SetStartBlock | LiftStartBlock | SetLayoutState | RemoveLayoutFile
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,20 +66,22 @@ class LayoutReport:
         return (*self.decision.refused, *(o.error for _, o in self.outcomes if o.error is not None))
 
 
-def look_all(open_dirs: Sequence[OpenLogDir], run_at: RunAt = run_here) -> tuple[LayoutView, ...]:
+def look_all(open_dirs: Sequence[OpenLogDir], begin_at: BeginAt = begin_here) -> tuple[LayoutView, ...]:
     """Return the layout view of every log dir.
 
     Args:
         open_dirs: All log dirs of the broker.
-        run_at: Makes the calls.
+        begin_at: Starts the calls.
 
     Raises:
         LogDirError: a log dir cannot be read.
     """
+    begun = [begin_at(look, open_dir) for open_dir in open_dirs]
+    gather(begun)
     seen = []
-    for open_dir in open_dirs:
+    for open_dir, pending in zip(open_dirs, begun, strict=True):
         with map_os_errors(open_dir):
-            seen.append(run_at(look, open_dir))
+            seen.append(pending.result())
     return tuple(seen)
 
 
@@ -95,7 +92,7 @@ def carry_out(
     *,
     reporter: Reporter = SILENT,
     batch: int = BATCH,
-    run_at: RunAt = run_here,
+    begin_at: BeginAt = begin_here,
 ) -> LayoutReport:
     """Carry out a decision, or continue an interrupted one.
 
@@ -105,7 +102,7 @@ def carry_out(
         hold: Holds Kafka's lock of every log dir of the broker.
         reporter: Receives progress.
         batch: Largest number of replicas under one hold of the locks; fewer on a slow disk.
-        run_at: Makes the calls that move replicas.
+        begin_at: Starts the calls that move replicas.
 
     Returns:
         The outcomes, failures and refusals.
@@ -122,7 +119,7 @@ def carry_out(
         batches=Batches(batch, _LONGEST_MS),
         reporter=reporter,
         report=report,
-        run_at=run_at,
+        begin_at=begin_at,
     )
     reporter.begin("moving replicas", sum(len(_items(action)) for action in decision.actions))
     try:
@@ -145,7 +142,7 @@ class _Work:
     batches: Batches
     reporter: Reporter
     report: LayoutReport
-    run_at: RunAt
+    begin_at: BeginAt
 
     def run(self) -> None:
         """Carry out phase after phase, up to the first phase with a failure."""
@@ -158,9 +155,10 @@ class _Work:
                 # "finalizing", found on a disk as a killed process left it, is durable everywhere before the start
                 # block is lifted, and so before the first "final".
                 self._sync_all()
-            is_well = True
+            is_well = self._move([action for action in phase if isinstance(action, Move)])
             for action in phase:
-                is_well &= self._try(action)
+                if not isinstance(action, Move):
+                    is_well &= self._do(action)
             if not is_well:
                 return
         # The last change of a killed process needs no action any more, but may not be durable yet.
@@ -172,91 +170,74 @@ class _Work:
             with self.hold():
                 layout.sync(open_dir)
 
-    def _try(self, action: Action) -> bool:
+    def _move(self, actions: Sequence[Move]) -> bool:
+        """Move replicas of all log dirs; return whether all are in their target layout."""
+        failed, first = self.report.failed, len(self.report.outcomes)
+        moves = Moves(
+            open_dirs=self.open_dirs,
+            actions=[action for action in actions if action.log_dir not in failed],
+            begin_at=self.begin_at,
+            batches=self.batches,
+            report=self._moved,
+            failed=failed,
+        )
+        self._try([action.log_dir for action in moves.actions], lambda: moves.carry_out(self.hold))
+        for action in actions:
+            if isinstance(action, MoveToTopicNames):
+                self._try_at(action.log_dir, layout.require_no_prefixes)
+        outcomes = (outcome for _, outcome in self.report.outcomes[first:])
+        return failed.keys().isdisjoint(action.log_dir for action in actions) and all(
+            outcome.result is Result.DONE for outcome in outcomes
+        )
+
+    def _moved(self, moved: Sequence[tuple[str, Outcome]]) -> None:
+        self.report.outcomes += moved
+        self.reporter.advance(len(moved))
+
+    def _do(self, action: _Other) -> bool:
         """Carry out one action; return whether it succeeded."""
+        match action:
+            case SetStartBlock():
+                return self._try_at_all(start_block.set_block)
+            case LiftStartBlock():
+                return self._try_at_all(start_block.lift_block)
+            case SetLayoutState():
+                plan = self.report.decision.plan_sha256
+                return self._try_at(
+                    action.log_dir, lambda one: layout.write_state(one, action.state, plan, action.for_broker)
+                )
+            case RemoveLayoutFile():
+                return self._try_at(action.log_dir, layout.remove_state)
+            case never:
+                assert_never(never)
+
+    def _try_at_all(self, change: Callable[[Sequence[OpenLogDir]], object]) -> bool:
+        """Change all log dirs under the locks; return whether it succeeded."""
+
+        def held() -> None:
+            with self.hold():
+                change(tuple(self.open_dirs.values()))
+
+        return self._try((), held)
+
+    def _try_at(self, log_dir: str, change: Callable[[OpenLogDir], object]) -> bool:
+        """Change one log dir under the locks, unless it has failed; return whether it succeeded."""
+        open_dir = self.open_dirs[log_dir]
+
+        def held() -> None:
+            with map_os_errors(open_dir), self.hold():
+                change(open_dir)
+
+        return log_dir not in self.report.failed and self._try((log_dir,), held)
+
+    def _try(self, log_dirs: Sequence[str], change: Callable[[], object]) -> bool:
+        """Make a change; note its error for these log dirs, or else for its path; return whether it succeeded."""
         try:
-            return self._do(action)
+            change()
         except (LockHeldError, LogDirReplacedError):
             raise  # A broker runs, or another disk is mounted: nothing more may be changed anywhere.
         except LogDirError as error:
-            self.report.failed[error.path if isinstance(action, SetStartBlock | LiftStartBlock) else action.log_dir] = (
-                error
-            )
+            for where in log_dirs or (error.path,):
+                self.report.failed.setdefault(where, error)
             return False
-
-    def _do(self, action: Action) -> bool:
-        match action:
-            case SetStartBlock():
-                with self.hold():
-                    start_block.set_block(tuple(self.open_dirs.values()))
-            case LiftStartBlock():
-                with self.hold():
-                    start_block.lift_block(tuple(self.open_dirs.values()))
-            case SetLayoutState() | MoveToTopicIds() | MoveToTopicNames() | RemoveLayoutFile():
-                if action.log_dir in self.report.failed:
-                    return False
-                open_dir = self.open_dirs[action.log_dir]
-                with map_os_errors(open_dir):
-                    return self._do_here(open_dir, action)
-            case never:
-                assert_never(never)
         return True
-
-    def _do_here(
-        self, open_dir: OpenLogDir, action: SetLayoutState | MoveToTopicIds | MoveToTopicNames | RemoveLayoutFile
-    ) -> bool:
-        match action:
-            case SetLayoutState():
-                with self.hold():
-                    layout.write_state(open_dir, action.state, self.report.decision.plan_sha256, action.for_broker)
-            case MoveToTopicIds():
-                items = {item.path: item for item in action.items}
-                self._move(
-                    open_dir, items, lambda paths: self.run_at(to_ids, open_dir, [items[path] for path in paths])
-                )
-            case MoveToTopicNames():
-                back = {item.path: item for item in action.items}
-                is_well = self._move(
-                    open_dir, back, lambda paths: self.run_at(to_names, open_dir, [back[path] for path in paths])
-                )
-                with self.hold():
-                    layout.require_no_prefixes(open_dir)
-                return is_well
-            case RemoveLayoutFile():
-                with self.hold():
-                    layout.remove_state(open_dir)
-            case never:
-                assert_never(never)
-        return True
-
-    def _move(
-        self, open_dir: OpenLogDir, items: Mapping[str, object], move: Callable[[Sequence[str]], tuple[Outcome, ...]]
-    ) -> bool:
-        """Move replicas of one log dir in batches; return whether all are in their target layout.
-
-        Args:
-            open_dir: The log dir.
-            items: The replicas, by path relative to the log dir.
-            move: Checks and moves the replicas of some paths; returns one outcome per path.
-        """
-        first = len(self.report.outcomes)
-
-        def step(paths: Sequence[str]) -> Mapping[str, Outcome]:
-            return {outcome.path: outcome for outcome in move(paths)}
-
-        def steps(left: KeysView[str]) -> Iterator[_Step]:
-            # A batch may grow to one second: with another batch the hold might outlast its two seconds.
-            return (partial(step, paths) for paths in islice(self.batches.of(tuple(left)), 1))
-
-        def report(outcomes: Sequence[Outcome]) -> None:
-            self.report.outcomes += [(open_dir.log_dir, outcome) for outcome in outcomes]
-            self.reporter.advance(len(outcomes))
-
-        batch_loop.run(
-            items,
-            hold=self.hold,
-            decide=lambda left: Turn(steps=partial(steps, left)),
-            undecided=lambda path: undone(path, RefusedError.of(nothing_decided(open_dir.path_of(path)))),
-            report=report,
-        )
-        return all(outcome.result is Result.DONE for _, outcome in self.report.outcomes[first:])

@@ -28,14 +28,7 @@ from logdir.disk.record import heartbeat
 from logdir.disk.recover_broker import recover_broker
 from logdir.disk.root.open_log_dir import LogDirTop, OpenLogDir
 from logdir.disk.root.work_root import WorkRoot
-from logdir.errors import (
-    DiskFullError,
-    LogDirError,
-    LogDirSuspectError,
-    Problem,
-    RefusedError,
-    in_words,
-)
+from logdir.errors import DiskFullError, LogDirError, LogDirSuspectError, Problem, RefusedError, in_words
 from logdir.formats.own.heartbeat_file import Heartbeat
 from logdir.observe.facts import LogDirFacts, Replica
 from logdir.paths import HEARTBEAT
@@ -51,6 +44,7 @@ from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.glance import Since, glance
 from logdir.worker.look import EVERY_LIVE, Deep
+from logdir.worker.port import Pending
 from logdir.worker.remote import gather
 from logdir.worker.state import WorkerState, require_in_place, require_owner_lock
 
@@ -153,10 +147,12 @@ class OpenBroker:
             for one in facts
         )
 
-    def run_at(self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a call of one log dir in its worker."""
+    def begin_at(
+        self, call: Callable[Concatenate[S, P], R], open_dir: S, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Pending[R]:
+        """Start a call of one log dir in its worker."""
         asked = cast("Callable[Concatenate[OpenLogDir, P], R]", call)  # An OpenLogDir also satisfies LogDirTop.
-        return self.ports.port(open_dir.log_dir).run_at(asked, *args, **kwargs)
+        return self.ports.port(open_dir.log_dir).begin_at(asked, *args, **kwargs)
 
     def on_all(self, call: Callable[[Sequence[OpenLogDir]], R]) -> R:
         """Run a call over all log dirs with a work root, as ``BrokerPorts.on_all``."""
@@ -327,7 +323,10 @@ class OpenBroker:
             held.require_unreleased()
             self.notes.extend(
                 recover_broker(
-                    self.changeable, is_whole=is_whole, map_os_errors=self._map_os_errors, run_at=self.run_at
+                    self.changeable,
+                    is_whole=is_whole,
+                    map_os_errors=self._map_os_errors,
+                    run_at=lambda call, open_dir: self.begin_at(call, open_dir).result(),
                 ).troubled
             )
 

@@ -22,7 +22,8 @@ from logdir.formats.kafka import meta_properties
 from logdir.formats.own import plan_document
 from logdir.formats.own.plan_document import PlanDocument
 from logdir.ids import TopicId
-from logdir.service.batch.layout_phases import BATCH, Hold, LayoutReport, carry_out, look_all
+from logdir.service.batch.layout_moves import Hold
+from logdir.service.batch.layout_phases import BATCH, LayoutReport, carry_out, look_all
 
 WORK = ".work"
 """What is added to a log dir's path for its work root."""

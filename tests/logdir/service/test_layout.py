@@ -183,8 +183,8 @@ def test_a21_no_start_block_is_lifted_beside_a_log_dir_that_was_let_go(verified:
 
 @pytest.mark.parametrize(
     ("asked", "last"),
-    # Two log dirs: a batch each for the state, for each move and its prefixes, for the sync; one to set the block.
-    [(FINALIZE, 4), (ROLLBACK, 7)],
+    # Two log dirs: a batch each for the state, for its prefixes, for the sync; one to set the block, one moves both.
+    [(FINALIZE, 4), (ROLLBACK, 6)],
     ids=["finalize", "rollback"],
 )
 def test_a21_no_start_block_is_lifted_where_a_log_dir_falls_silent_before_the_last_batch(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from logdir.decide import adopt_here as rule
+from logdir.decide.adopt import Adopt
 from logdir.decide.adopt_here import AdoptHere, AdoptHerePlan, Place, plan_adopt_here
 from logdir.decide.staged.deadline import DelayPolicy, require_delays
 from logdir.disk import batch_loop
@@ -24,6 +25,7 @@ from logdir.disk.replica import adopt as disk_adopt
 from logdir.disk.replica.adopt import AdoptItem
 from logdir.errors import ConfigError, ForeignLogDirError, Problem
 from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
 from logdir.names import is_legal_topic
 from logdir.observe.facts import LogDirFacts
 from logdir.paths import DELETING
@@ -38,8 +40,9 @@ from logdir.service.cluster.other_brokers import OtherBrokers, read_listings
 from logdir.service.cluster.source import SourceRequest
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import sick_disks
+from logdir.service.report.json_form import KEY
 from logdir.service.report.reporter import Reporter
-from logdir.service.report.result import AdoptingTopic, AdoptResult, ItemResult, ItemState, after, refused
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState, after, refused
 from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.service.staged_listing import log_end_of
 from logdir.text import utc
@@ -73,6 +76,30 @@ class AdoptRequest:
         if not is_legal_topic(self.as_topic):
             expected = "the name of a topic: 1 to 249 of a-z A-Z 0-9 . _ -"
             raise ConfigError((Problem("config-error", "--as", expected, self.as_topic),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptingTopic:
+    """The re-created topic that adopts the files."""
+
+    name: str = field(metadata={KEY: "topic"})
+    topic_id: TopicId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptResult(ItemsResult):
+    """The result of an adoption; ``items`` are the replicas of this broker."""
+
+    topic: AdoptingTopic | None = field(metadata={KEY: "new_topic"})
+    """``None``: the cluster has no such topic."""
+    stop: tuple[int, ...]
+    """Node ids of the brokers of all adopted replicas, in the order to stop them."""
+    start: tuple[int, ...]
+    """The same node ids in the order to start them."""
+    replicas: tuple[Adopt, ...] = field(metadata={KEY: "adoptions"})
+    """The adoptions on all brokers."""
+    warnings: tuple[str, ...]
+    """Warnings to show before the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from logdir.service.log_dirs.os_errors import sick_disks
 from logdir.service.report.guide import guide_of
 from logdir.service.report.guide_text import guide_lines
 from logdir.service.report.reporter import Reporter
-from logdir.service.report.result import ItemResult, ItemsResult, ItemState, RestoreResult, after, refused
+from logdir.service.report.result import ItemResult, ItemsResult, ItemState, after, refused
 from logdir.service.report.staged import Selection, nothing_staged, selected
 from logdir.service.staged_listing import log_end_of
 from logdir.worker.look import NOTHING
@@ -60,6 +60,14 @@ class RestoreRequest:
         """Return if selector and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreResult(ItemsResult):
+    """The result of a restore."""
+
+    guide: tuple[GuideStep, ...]
+    """How to bring back the replicas whose topic id is gone; empty if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

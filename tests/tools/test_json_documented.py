@@ -20,6 +20,7 @@ from logdir.disk.root.plan import Candidate
 from logdir.ids import Uuid
 from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.replica_ref import ReplicaRef
+from logdir.service.adopt import AdoptingTopic, AdoptResult
 from logdir.service.batch import use_cases
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
@@ -33,16 +34,9 @@ from logdir.service.report.json_form import keys_of
 from logdir.service.report.layout_result import LayoutItem, LayoutResult, LayoutStep
 from logdir.service.report.reconcile_item import ReconcileItem
 from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
-from logdir.service.report.result import (
-    AdoptingTopic,
-    AdoptResult,
-    HandoverResult,
-    ItemResult,
-    PurgeResult,
-    RestoreResult,
-    UninstallResult,
-)
+from logdir.service.report.result import HandoverResult, ItemResult, PurgeResult, UninstallResult
 from logdir.service.report.source_item import SourceItem
+from logdir.service.restore import RestoreResult
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
 from logdir.worker.inventory import KindFigures

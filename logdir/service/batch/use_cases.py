@@ -58,13 +58,13 @@ _ENTRIES: Final[Mapping[str, _Entry]] = {
     "staged restore": _Entry(
         f"{_HERE}.restore",
         "RestoreRequest",
-        "logdir.service.report.result:RestoreResult",
+        f"{_HERE}.restore:RestoreResult",
         _Options(needs_all=True, is_skip_of_use=False),
     ),
     "staged adopt": _Entry(
         f"{_HERE}.adopt",
         "AdoptRequest",
-        "logdir.service.report.result:AdoptResult",
+        f"{_HERE}.adopt:AdoptResult",
         _Options(needs_all=True, is_skip_of_use=False),
     ),
     "staged hold": _Entry(f"{_HERE}.hold", "Selection", prepare="recover-if-stopped", is_beside_broker=True),

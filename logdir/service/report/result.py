@@ -6,20 +6,16 @@ Spec: design §5 "A use case"; docs/json.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from logdir.decide.adopt import Adopt
 from logdir.decide.refusal import Refusal
-from logdir.decide.staged.guide import GuideStep
 from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.replica.outcome import Outcome, Result
 from logdir.errors import Problem
-from logdir.ids import TopicId
 from logdir.replica_ref import ReplicaRef
 from logdir.service.report.exit_status import Exit
-from logdir.service.report.json_form import KEY
 from logdir.service.report.table import Column
 from logdir.text import utc
 
@@ -84,14 +80,6 @@ class ItemsResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreResult(ItemsResult):
-    """The result of a restore."""
-
-    guide: tuple[GuideStep, ...]
-    """How to bring back the replicas whose topic id is gone; empty if there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult(ItemsResult):
     """The result of a purge."""
 
@@ -113,30 +101,6 @@ class HandoverResult(ItemsResult):
 
     start_block: StartBlockState
     """The state of the start block before the handover."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptingTopic:
-    """The re-created topic that adopts the files."""
-
-    name: str = field(metadata={KEY: "topic"})
-    topic_id: TopicId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptResult(ItemsResult):
-    """The result of an adoption; ``items`` are the replicas of this broker."""
-
-    topic: AdoptingTopic | None = field(metadata={KEY: "new_topic"})
-    """``None``: the cluster has no such topic."""
-    stop: tuple[int, ...]
-    """Node ids of the brokers of all adopted replicas, in the order to stop them."""
-    start: tuple[int, ...]
-    """The same node ids in the order to start them."""
-    replicas: tuple[Adopt, ...] = field(metadata={KEY: "adoptions"})
-    """The adoptions on all brokers."""
-    warnings: tuple[str, ...]
-    """Warnings to show before the change."""
 
 
 def refused(refusals: Iterable[Refusal]) -> list[ItemResult]:

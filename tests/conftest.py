@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from tests.proof import plugin as proof
@@ -23,6 +24,11 @@ _KEPT = (
 
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]
+
+
+# How long an example takes says something about the machine alone.
+hypothesis.settings.register_profile("logdird", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("logdird")
 
 
 def pytest_configure(config: pytest.Config) -> None:

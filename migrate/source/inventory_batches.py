@@ -123,8 +123,9 @@ def _too_long(path: str) -> MalformedFileError:
     return MalformedFileError(path, expected=f"lines of at most {_MAX_LINE_BYTES} bytes", found="a longer line")
 
 
-def _blocks(file: BinaryIO, path: str) -> Iterator[bytes]:
-    """Yield the file in blocks of whole lines; only the very last may lack its LF."""
+def _blocks(path: str, stack: ExitStack) -> Iterator[bytes]:
+    """Yield a file in blocks of whole lines; only the very last may lack its LF. The stack closes the file."""
+    file = _open(path, stack)
     rest = b""
     while data := file.read(_BLOCK_BYTES):
         cut = data.rfind(b"\n") + 1
@@ -307,7 +308,7 @@ def _read(path: str, stack: ExitStack) -> Whole:
     line = 2  # The number of the next entry.
     pending = b""  # The last line, unless another one follows.
 
-    for block in _blocks(_open(path, stack), path):
+    for block in _blocks(path, stack):
         block = pending + block
         # Cut off the last line of what is here: it is the footer if the file ends now.
         cut = block.rfind(b"\n", 0, len(block) - 1) + 1

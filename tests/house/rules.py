@@ -35,7 +35,6 @@ MOST_TOOLS_LINES = 3200
 """Of all of ``tools``."""
 
 CIRCLES: frozenset[frozenset[str]] = frozenset()
-TAKES_STREAMS = frozenset({"migrate.source.inventory_batches"})
 TAKES_ARGUMENTS = frozenset({"logdir.worker.child", "logdir.worker.watch"})
 """A worker, or a watch, that is a new interpreter gets the pid of its starter so."""
 LONG: frozenset[str] = frozenset()
@@ -117,12 +116,9 @@ def ring_findings(modules: Mapping[str, Module], rings: Sequence[Collection[str]
 
 
 def terminal_findings(
-    modules: Mapping[str, Module],
-    known: Collection[str] = TAKES_STREAMS,
-    known_arguments: Collection[str] = TAKES_ARGUMENTS,
+    modules: Mapping[str, Module], known_arguments: Collection[str] = TAKES_ARGUMENTS
 ) -> Iterator[str]:
     """Below ``tools`` nothing reads or parses arguments, runs an event loop, draws, or takes a stream."""
-    takers = []
     readers = []
     for module in modules.values():
         if module.name.partition(".")[0] == "tools":
@@ -131,8 +127,6 @@ def terminal_findings(
             yield f"terminal: {module.path}: expected no import of {name} below tools, found one; return a value"
         taken = sorted(set(streams_taken(module)))
         if taken:
-            takers.append(module.name)
-        if taken and module.name not in known:
             yield f"stream: {module.path}: expected no stream below tools, found {', '.join(taken)}; return a value"
         arguments = sorted(set(arguments_taken(module)))
         if arguments:
@@ -140,7 +134,6 @@ def terminal_findings(
         if arguments and module.name not in known_arguments:
             found = ", ".join(arguments)
             yield f"arguments: {module.path}: expected no sys.argv below tools, found {found}; take values"
-    yield from _gone("TAKES_STREAMS", known, takers)
     yield from _gone("TAKES_ARGUMENTS", known_arguments, readers)
 
 

@@ -41,3 +41,21 @@ def test_a_contract_is_not_lifted_for_a_package(name: str) -> None:
     sources = set(CONTRACTS[name]["source_modules"])
     assert sources & {"logdir", "migrate", "scheduler", "logdir.decide"}
     assert CONTRACTS[name].get("as_packages", True)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("the scheduler knows words, formats and the requests of use cases", {"formats", "service"}),
+        ("the planner knows words, formats, what observes and what decides", {"formats", "observe", "decide"}),
+    ],
+)
+def test_who_knows_some_rings_is_forbidden_every_other(name: str, known: set[str]) -> None:
+    rings = {one.parent.name for one in TOP.glob("logdir/*/__init__.py")}
+    assert known < rings
+    assert {f"logdir.{ring}" for ring in rings - known} <= set(CONTRACTS[name]["forbidden_modules"])
+
+
+def test_no_module_of_logdir_is_in_no_ring() -> None:
+    rings = CONTRACTS["the rings of logdir"]
+    assert (rings["containers"], rings["exhaustive"], rings.get("exhaustive_ignores", ())) == (["logdir"], True, ())

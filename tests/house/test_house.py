@@ -105,7 +105,7 @@ def test_a_way_that_does_not_lead_back_is_no_circle() -> None:
     ],
 )
 def test_arguments_and_streams_below_tools_are_found(name: str, text: str, count: int) -> None:
-    assert len(list(terminal_findings(tree(**{name: text}), (), ()))) == count
+    assert len(list(terminal_findings(tree(**{name: text}), ()))) == count
 
 
 @pytest.mark.parametrize(("lines", "count"), [(399, 0), (400, 1)])
@@ -147,7 +147,7 @@ def test_at_most_twelve_classes_spell_topic_and_partition_themselves() -> None:
 def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     modules = tree(logdir__a="")
     assert len(list(circle_findings(modules, {frozenset({"logdir.a", "logdir.b"})}))) == 1
-    assert len(list(terminal_findings(modules, {"logdir.a"}, {"logdir.a"}))) == 2
+    assert len(list(terminal_findings(modules, {"logdir.a"}))) == 1
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2
     assert len(list(replica_findings(modules, {"logdir.a.A"}))) == 1
     assert len(list(fix_findings(modules, {"logdir.a"}))) == 1

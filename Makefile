@@ -12,7 +12,8 @@ export PYTHONDONTWRITEBYTECODE :=
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml setup.py migrate/logdird-spark.pth .ci/setup
+# The version, too: an environment keeps that of its last setup.
+$(STAMP): pyproject.toml setup.py tools/version.py migrate/logdird-spark.pth .ci/setup
 	.ci/setup $(PYTHON) $(VENV)
 	touch $@
 

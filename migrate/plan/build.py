@@ -345,9 +345,7 @@ def _summarise(findings: Findings, waves: tuple[ClusterWaves, ...], *, plan_sha2
         replicas=sum(counts.replicas for counts in findings.entries.values()),
         bytes=sum(counts.bytes for counts in findings.entries.values()),
         conflicts=findings.units,
-        minted=tuple(
-            {"cluster": entry.cluster, "topic": entry.topic, "topic_id": entry.topic_id} for entry in findings.minted
-        ),
+        minted=findings.minted,
         offline_during=sum(made.offline for made in waves),
         waves=max((len(made.plan.waves) for made in waves), default=0),
         lower_bound=max((made.plan.lower_bound for made in waves), default=0),

@@ -23,8 +23,9 @@ from pyspark.storagelevel import StorageLevel
 from migrate.plan import conflicts, entries
 from migrate.plan.census import Census, take_census
 from migrate.plan.entry_counts import EntryCounts, Tally, by_broker, count_units, tally_entries
-from migrate.plan.mint import MintedId, assign_ids
+from migrate.plan.mint import assign_ids
 from migrate.plan.readiness import Verdict, judge
+from migrate.plan.summary import MintedId
 from migrate.source.fleet import Fleet
 from migrate.source.globs import java_pattern
 from migrate.waves import groups

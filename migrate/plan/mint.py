@@ -14,24 +14,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from logdir.errors import InvalidIdError
 from logdir.ids import TopicId
 from migrate.errors import PlanFormatError
+from migrate.plan.summary import MintedId
 
 _FIX = "name the directory of a plan that `logdirctl fleet plan` wrote"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MintedId:
-    """The topic id that was minted for one topic of a cluster."""
-
-    cluster: str
-    topic: str
-    topic_id: str
 
 
 def mint(inventory_sha256: str, cluster: str, topic: str, taken: Collection[str]) -> str:

@@ -8,10 +8,19 @@ Spec: design §7.7; docs/json.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 
 PLAN = 1
 """Version of the plan's documents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MintedId:
+    """The topic id that was minted for one topic of a cluster."""
+
+    cluster: str
+    topic: str
+    topic_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +35,7 @@ class Summary:
     replicas: int
     bytes: int
     conflicts: Mapping[str, int]
-    minted: tuple[Mapping[str, str], ...]
+    minted: tuple[MintedId, ...]
     offline_during: int
     waves: int
     lower_bound: int
@@ -35,4 +44,4 @@ class Summary:
 
     def as_json(self) -> dict[str, object]:
         """Return the keys and values of ``summary.json``."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return asdict(self)

@@ -13,7 +13,8 @@ import pytest
 
 from logdir.ids import TopicId
 from migrate.errors import PlanFormatError
-from migrate.plan.mint import MintedId, assign_ids, mint, read_former
+from migrate.plan.mint import assign_ids, mint, read_former
+from migrate.plan.summary import MintedId
 
 SHA = hashlib.sha256(b"inventories").hexdigest()
 

@@ -1,10 +1,11 @@
-"""docs/json.md, the dataclasses of the use cases and what the commands print have the same keys."""
+"""docs/json.md, the dataclasses of the use cases and what the commands print have the same keys, at any depth."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -12,11 +13,16 @@ from typing import NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from logdir.daemon.report.failed_replicas import FailedReplicas, FailedTopic
 from logdir.daemon.report.status import EventStatus, LogDirStatus, StatusResult
 from logdir.decide.adopt import Adopt
 from logdir.decide.staged.guide import GuideStep
 from logdir.decide.strays import Stray
 from logdir.disk.root.plan import Candidate
+from logdir.errors import Problem
+from logdir.evidence import Absent, Evidence, Present, Proof, Removed, Unknown
+from logdir.formats.own.inventory import Disk
+from logdir.formats.own.inventory import Entry as InventoryEntry
 from logdir.ids import Uuid
 from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.replica_ref import ReplicaRef
@@ -30,7 +36,7 @@ from logdir.service.layout_status import LayoutStatusItem
 from logdir.service.metadata import DirectoryItem, LeafItem, MetadataLog, ShellItem
 from logdir.service.metadata_dump import DumpItem
 from logdir.service.report.describe_item import ClusterItem, DescribedItem
-from logdir.service.report.json_form import keys_of
+from logdir.service.report.json_form import EvidenceForm, keys_of, to_json
 from logdir.service.report.layout_result import LayoutItem, LayoutResult, LayoutStep
 from logdir.service.report.reconcile_item import ReconcileItem
 from logdir.service.report.reconcile_result import AnswerItem, ReconcileResult
@@ -40,6 +46,7 @@ from logdir.service.restore import RestoreResult
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
 from logdir.worker.inventory import KindFigures
+from migrate.plan.summary import MintedId, Summary
 from migrate.use_case import PlanResult, ReportResult, ScanResult
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.cluster_log import elsewhere
@@ -50,11 +57,13 @@ from tests.tools.layout_fleet import apply, big
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, handover, uninstall, disk release"
 LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
+SEVERAL = "Objects of several commands"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
-    "status": ((StatusResult,), (LogDirStatus,), (EventStatus,)),
+    SEVERAL: ((Problem,), (EvidenceForm,)),
+    "status": ((StatusResult,), (LogDirStatus,), (EventStatus,), (FailedReplicas,), (FailedTopic,)),
     "explain": ((ExplainResult,), (Entry,)),
-    "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,)),
+    "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,), (Disk,), (InventoryEntry,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
     CHANGES: ((PurgeResult, HandoverResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
@@ -67,13 +76,15 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     TREE: ((MetadataLog,), (DirectoryItem, LeafItem), (ShellItem,)),
     "metadata dump": ((DumpItem,), (DumpedBatch,), (DumpedRecord,)),
     "fleet scan": ((ScanResult,),),
-    "fleet plan": ((PlanResult,),),
+    "fleet plan": ((PlanResult,), (Summary,), (MintedId,)),
     "fleet report": ((ReportResult,),),
 }
 """Of each section the objects of its tables, in their order; the keys of several types stand in one table."""
 SHARED = "Keys of all commands"
 REQUESTS = "Requests over the control socket"
 """Compared by ``test_requests_documented``."""
+OF_FILES = frozenset((Disk, InventoryEntry, Summary, MintedId))
+"""Lines of an inventory file, and ``summary.json``: their keys are those of the file, and an id is a text there."""
 TWO_THINGS = {"replicas"}
 """Keys that stood for two things when they were released: of a step their number, of a partition node ids."""
 OTHER_WORDS = {
@@ -105,7 +116,7 @@ def test_every_section_is_compared() -> None:
 
 def described() -> Counter[str]:
     """Return the commands that the titles of the sections name."""
-    return Counter(name for title in SECTIONS.keys() - {SHARED, REQUESTS} for name in title.split(", "))
+    return Counter(name for title in SECTIONS.keys() - {SHARED, SEVERAL, REQUESTS} for name in title.split(", "))
 
 
 COMMANDS = dict(leaf_commands(parser()))
@@ -131,6 +142,82 @@ def test_the_section_of_a_command_has_the_keys_of_what_its_use_case_returns(name
 @pytest.mark.parametrize("title", DOCUMENTED)
 def test_the_page_has_the_keys_of_the_dataclasses(title: str) -> None:
     assert SECTIONS[title] == [set().union(*(keys_of(kind).values() for kind in kinds)) for kinds in DOCUMENTED[title]]
+
+
+def objects_in(annotation: object) -> Iterator[type]:
+    """Yield every type in an annotation that is an object in JSON; a ``ReplicaRef`` is none of its own."""
+    if annotation in (Removed, Absent, Present, Unknown):
+        yield EvidenceForm
+    elif isinstance(annotation, NewType):
+        yield from objects_in(annotation.__supertype__)
+    elif isinstance(annotation, type) and (is_dataclass(annotation) or hasattr(annotation, "_fields")):
+        yield from () if annotation is ReplicaRef else (annotation,)
+    else:
+        for one in get_args(annotation):
+            yield from objects_in(one)
+
+
+def objects_below(kinds: Iterable[type]) -> dict[type, str]:
+    """Return every object that these hold, at any depth, and below which key."""
+    found: dict[type, str] = {}
+    todo = list(kinds)
+    while todo:
+        kind = todo.pop()
+        hints = get_type_hints(kind)
+        for name, key in keys_of(kind).items():
+            for one in objects_in(hints.get(name)):
+                if one not in found:
+                    found[one] = f"{kind.__name__}.{key}"
+                    todo.append(one)
+    return found
+
+
+RETURNED = {use_cases.spec_of(name).result for name in use_cases.NAMES} | {
+    kind for tables in DOCUMENTED.values() for kind in tables[0]
+}
+"""What commands print, and the control socket answers."""
+
+
+def test_every_object_in_a_result_has_a_table() -> None:
+    assert {kind: where for kind, where in objects_below(RETURNED).items() if kind not in RESULTS} == {}
+
+
+@dataclass
+class Leaf:
+    size: int
+
+
+@dataclass
+class Branch:
+    leaves: Mapping[str, tuple[Leaf | None, ...]]
+    evidence: Evidence | None
+    ref: ReplicaRef | None
+    hidden: Disk = field(metadata={"json": None})
+
+
+def test_an_object_is_found_at_any_depth() -> None:
+    @dataclass
+    class Tree:
+        branches: tuple[Branch, ...]
+
+    found = objects_below([Tree])
+    assert found == {Branch: "Tree.branches", Leaf: "Branch.leaves", EvidenceForm: "Branch.evidence"}
+
+
+@pytest.mark.parametrize("evidence", [Removed(proof=Proof.OPERATOR, as_of_ms=1), Absent(as_of_ms=1), Unknown()])
+def test_evidence_of_every_kind_has_the_keys_of_its_table(evidence: Evidence) -> None:
+    assert keys(to_json(evidence)) == set(EvidenceForm._fields)
+
+
+def test_no_object_is_open_but_by_names_that_the_page_explains() -> None:
+    """A mapping has no keys to compare; what its names are stands on the page."""
+    opened = {
+        key
+        for kind in RESULTS
+        for name, hint in get_type_hints(kind).items()
+        if "Mapping" in str(hint) and (key := keys_of(kind).get(name)) is not None
+    }
+    assert opened == {"kinds", "problem_counts", "brokers", "conflicts"}
 
 
 def shared() -> dict[str, str]:
@@ -163,7 +250,7 @@ PLAIN: dict[object, set[str]] = {str: {"text", "code"}, int: {"number"}, bool: {
 
 
 def test_a_key_that_two_results_have_is_in_the_table_of_all_commands() -> None:
-    counts = Counter(key for kind in RESULTS for key in keys_of(kind).values())
+    counts = Counter(key for kind in RESULTS - OF_FILES for key in keys_of(kind).values())
     assert {key for key, count in counts.items() if count > 1} - TWO_THINGS <= shared().keys()
 
 
@@ -172,13 +259,18 @@ def test_one_thing_has_one_key_of_one_type_in_every_result(kind: type) -> None:
     table = shared()
     hints = get_type_hints(kind) | {f"ref.{name}": one for name, one in get_type_hints(ReplicaRef).items()}
     for name, key in keys_of(kind).items():
-        assert key not in OTHER_WORDS
-        assert key not in table or table[key] in types_of(hints[name]), (kind.__name__, key)
+        assert key not in OTHER_WORDS or kind in OF_FILES
+        word = table.get(key)
+        if word == "id" and kind in OF_FILES:
+            word = "text"
+        assert word is None or word in types_of(hints[name]), (kind.__name__, key)
 
 
 def test_no_section_has_another_word_for_a_key_of_all_commands() -> None:
     for title in SECTIONS.keys() - {REQUESTS}:
-        assert not set().union(*SECTIONS[title]) & OTHER_WORDS, title
+        kinds = [()] if title == SHARED else DOCUMENTED[title]
+        own = [keys for keys, of in zip(SECTIONS[title], kinds, strict=True) if OF_FILES.isdisjoint(of)]
+        assert not set().union(*own) & OTHER_WORDS, title
 
 
 def test_no_text_for_people_carries_a_code(tmp_path: Path) -> None:
@@ -205,9 +297,10 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     source = list(elsewhere(tmp_path))
     _, found = ctl_json("inventory", *broker, "-o", tmp_path / "inventories")
     disk = found["items"][0]
-    assert [keys(found), keys(disk), keys(disk["kinds"]["live"])] == SECTIONS["inventory"]
+    assert [keys(found), keys(disk), keys(disk["kinds"]["live"]), keys(disk["disk"])] == SECTIONS["inventory"][:4]
     _, found = ctl_json("inventory", *broker)
     assert keys(found["items"][0]) == SECTIONS["inventory"][1] | {"entries"}
+    assert all(keys(entry) == SECTIONS["inventory"][4] for entry in found["items"][0]["entries"])
     _, made = ctl_json("init", *broker, "--apply")
     assert [keys(made), keys(made["items"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")

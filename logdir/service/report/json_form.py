@@ -260,14 +260,16 @@ def _gather_ref(found: dict[str, Any], name: str, path: str, *, is_needed: bool)
 _EVIDENCE: Final = {"absent": Absent, "present": Present}
 
 
-class _EvidenceForm(NamedTuple):
+class EvidenceForm(NamedTuple):
+    """Evidence in JSON, of whatever kind."""
+
     kind: str
     proof: Proof | None
     as_of_ms: int | None
 
 
 def _evidence(value: object, path: str) -> object:
-    form: _EvidenceForm = _decoder(_EvidenceForm)(value, path)
+    form: EvidenceForm = _decoder(EvidenceForm)(value, path)
     if form.kind == "unknown" and form.proof is None and form.as_of_ms is None:
         return Unknown()
     if form.as_of_ms is not None and form.kind == "removed" and form.proof is not None:

@@ -31,6 +31,7 @@ from tests.proof.kafka_claims import (
     DAEMON_DELETIONS,
     DELETE_DELAYS_S,
     LATE,
+    OF_MANY_FILES,
     TOO_LONG,
     WITHOUT_HINTS,
     deleted_at,
@@ -198,7 +199,7 @@ def test_a17_every_deletion_beside_a_running_broker_is_captured_and_comes_back(
             last = written[CHOSEN[0], 1, "read_uncommitted"].end
             assert rig.client.produce_rich(CHOSEN[0], 1, records=5) == last + 4
     counts = deleted_at(delete_delay_s, topics=len(ids) + len(early), directories=len(expected))
-    counts |= {"records acknowledged meanwhile": meanwhile, f"directories of {FILES:,} files": full_directories, **hit}
+    counts |= {"records acknowledged meanwhile": meanwhile, OF_MANY_FILES: full_directories, **hit}
     record_proof(
         DAEMON_DELETIONS, counts, least={f"partition directories deleted within {WINDOW_S:.0f} s": float(within)}
     )

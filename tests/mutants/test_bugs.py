@@ -16,6 +16,10 @@ def test_what_a_bug_changes_is_there_once(bug: Bug) -> None:
     assert text(bug)
 
 
+def test_the_proof_asks_for_all_of_them() -> None:
+    assert SOWN_BUGS.sizes["bugs"].at(Size.FULL) == len(BUGS)
+
+
 @pytest.mark.timeout(3000)
 def test_no_bug_that_was_sown_is_missed(record_proof: Recorder) -> None:
     """All of them in ``make proof`` and CI; in ``make test`` one, whose test is quick."""

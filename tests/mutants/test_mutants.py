@@ -1,4 +1,4 @@
-"""What was caught is caught again: all of it in ``make proof``, a tenth in CI by the tests of the record alone."""
+"""What was caught is caught again: all of it in ``make proof``, a part in CI by the tests of the record alone."""
 
 from __future__ import annotations
 

@@ -23,12 +23,14 @@ RECONCILE_KILLS: Final = Claim(
     key="reconcile-kills",
     text="a reconcile killed before a call and repeated comes to the same end, and follows nothing older meanwhile",
     where=("tests/tools/test_reconcile_killed.py::test_killed_before_any_call_and_said_again_it_reaches_the_same_end",),
+    # One a call; CI takes every tenth, from the first.
+    sizes={"kills": Sizes(full=100, ci=10)},
 )
 ROUND_TRIPS: Final = Claim(
     key="round-trips",
     text="random values of every version of every message and record come back from bytes and from JSON as they went",
     where=(f"{_WIRE}/test_codec.py::test_every_version_of_everything_comes_back_as_it_went",),
-    sizes={"values": Sizes(full=100_000, sample=2_000)},
+    sizes={"values": Sizes(full=100_000, sample=2_000), "versions": Sizes(full=335, ci=335)},
 )
 FAST_RECORDS: Final = Claim(
     key="fast-records",

@@ -12,9 +12,9 @@ from tests.tools.free_text import codes_in
 
 
 def require_whole(refusal: Problem | LogDirError, why: Why, *, path: str, expected: str, found: str, fix: str) -> None:
-    """Fail unless a refusal consists of exactly these parts, none of them is empty, and no text carries a slug."""
+    """Fail unless a refusal consists of exactly these parts, none of them is empty, and no text carries a code."""
     problem = refusal.problem() if isinstance(refusal, LogDirError) else refusal
     whole = Problem(why.value, path, expected, found, fix)
     assert problem == whole, f"{problem}, not {whole}"
     assert all(problem), f"empty parts: {problem}"
-    assert not list(codes_in(problem._asdict())), f"a slug in a text for people: {problem}"
+    assert not list(codes_in(problem._asdict())), f"a code in a text for people: {problem}"

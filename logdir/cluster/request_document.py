@@ -51,6 +51,11 @@ class Form(Enum):
     KIP = "kip"
     SHIPPED = "shipped"
 
+    @property
+    def words(self) -> str:
+        """The schema in a message."""
+        return "as in KIP-516" if self is Form.KIP else "as shipped"
+
 
 VERSIONS = {
     (Api.LEADER_AND_ISR, Form.SHIPPED): range(8),
@@ -127,7 +132,7 @@ def parse(data: bytes, path: str = "") -> RequestDocument:
     versions = VERSIONS[api, form]
     if version not in versions:
         known = f"{versions.start} to {versions.stop - 1}"
-        raise UnsupportedVersionError(path, expected=f"{api.value} version {known} ({form.value})", found=version)
+        raise UnsupportedVersionError(path, expected=f"{api.value} version {known}, {form.words}", found=version)
     sequence = values.number("sequence")
     if sequence < 1:
         raise values.refused("sequence", "a whole number from 1")

@@ -78,5 +78,5 @@ def after(state: DaemonState, event: Event) -> DaemonState:
     try:
         return TRANSITIONS[state, event]
     except KeyError:
-        known = ", ".join(one.value for before, one in TRANSITIONS if before is state) or "no event"
-        raise StateError("logdird", expected=f"{known} in state {state.name}", found=event.value) from None
+        known = ", ".join(one.name for before, one in TRANSITIONS if before is state) or "no event"
+        raise StateError("logdird", expected=f"{known} in state {state.name}", found=event.name) from None

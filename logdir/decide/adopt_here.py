@@ -246,7 +246,7 @@ def _against_layout(one: LogDirFacts, item: StagedReplica) -> Refusal | None:
         return None
     fix = "logdirctl layout rollback takes its replicas to topic names first"
     where = item.log_dir, f"{DELETING}/{item.name}"
-    return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", one.layout, fix)
+    return refuse(*where, Why.LAYOUT_DIFFERS, "a log dir in the topic-name layout", f"the {one.layout} layout", fix)
 
 
 def _against_twins(known: ReplicaIndex, item: StagedReplica, marker: ReplicaMarker, topic: NewTopic) -> Refusal | None:

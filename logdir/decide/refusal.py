@@ -146,7 +146,8 @@ def refuse_protected(log_dir: str, path: str, topic: str, patterns: Sequence[str
     fixes = ["--internal lets internal topics through"] if INTERNAL in found else []
     if others := [pattern for pattern in found if pattern != INTERNAL]:
         fixes.append(f"--protect {' and '.join(others)} keeps it")
-    return refuse(log_dir, path, Why.TOPIC_PROTECTED, "a topic that is not protected", topic, ", and ".join(fixes))
+    which = f"the topic {topic}"
+    return refuse(log_dir, path, Why.TOPIC_PROTECTED, "a topic that is not protected", which, ", and ".join(fixes))
 
 
 def is_protected(topic: str, patterns: Sequence[str]) -> bool:

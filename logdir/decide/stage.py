@@ -51,6 +51,11 @@ LATER = {
 }
 """What the next start of a broker does after a live replica was staged."""
 
+_NOT_LIVE = {
+    Kind.FUTURE: "a -future directory",
+    Kind.DELETE: "a -delete directory",
+    Kind.STRAY: "a -stray directory",
+}
 _NOT_LIVE_FIXES = {Kind.FUTURE: FINISH_MOVE}
 """Fixes for directories that no ``capture`` takes."""
 _CHECKPOINT = (
@@ -281,7 +286,7 @@ def _against_replica(request: StageRequest, known: ReplicaIndex, one: LogDirFact
         return refuse(*where, Why.METADATA_LOG, "a topic's replica", "the metadata log of the quorum", READ_ONLY)
     if replica.kind is not Kind.LIVE:
         fix = _NOT_LIVE_FIXES.get(replica.kind, "logdirctl capture keeps a -delete or -stray directory")
-        return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory", fix)
+        return refuse(*where, Why.NOT_LIVE, "a live replica", _NOT_LIVE[replica.kind], fix)
     if (untouched := refuse_untouched(replica)) is not None:
         return untouched
     if replica.inode is None:

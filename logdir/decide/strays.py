@@ -351,7 +351,7 @@ class _Judge:
     def _not_known(self, replica: Replica, later: Assignment) -> Stray:
         """Return the stray for a replica that the committed log assigns here and the uncommitted end does not."""
         expected = "a high watermark of the quorum at the end of the metadata log or after it"
-        found = f"not known since offset {self._image.offset}: assigned here by then, {later.state.value} behind it"
+        found = f"not known since offset {self._image.offset}: assigned here by then, and not any more behind it"
         missing = Problem("not-committed", f"{replica.log_dir}/{replica.path}", expected, found, _ASK_QUORUM)
         row = self._row(replica, later, _unsure(replica))
         return replace(row, evidence=_without_proof(later.evidence), missing=missing)

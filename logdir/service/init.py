@@ -127,7 +127,7 @@ class WorkRootItem:
     @property
     def whole_detail(self) -> str:
         """For people: why it lies at this place, and why at no other."""
-        return self.detail + "".join(f"; not {place.kind.value}: {place.detail}" for place in self.passed)
+        return self.detail + "".join(f"; not {place.kind.words}: {place.detail}" for place in self.passed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

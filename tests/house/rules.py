@@ -16,6 +16,7 @@ from tests.house.source import (
     Module,
     arguments_taken,
     circles,
+    codes_said,
     constants,
     edges,
     fields_of_classes,
@@ -42,6 +43,21 @@ FLAT: frozenset[str] = frozenset()
 
 WITHOUT_FIX: frozenset[str] = frozenset()
 """Modules that refuse something without a fix."""
+
+SAYS_A_CODE = frozenset(
+    {
+        "logdir.cluster.request_document: api.value",
+        "logdir.cluster.znodes: self.value",
+        "logdir.daemon.config: RemovalReason.NOT_KNOWN_YET.value",
+        "logdir.decide.image.admission: document.api.value",
+        "logdir.decide.selector: reading.value",
+        "logdir.formats.kafka.meta_properties: version.value",
+        "logdir.service.layout: self.verb.value",
+    }
+)
+"""Kafka's names of requests, what is typed (in the configuration, a verb of ``layout``), words for how a selector is
+read, a version number, and the value of a znode.
+"""
 
 PATHS = "logdir.paths"
 """Spells every well-known name."""
@@ -81,6 +97,7 @@ def findings(modules: Mapping[str, Module]) -> Iterator[str]:
     yield from pointer_findings(modules)
     yield from row_findings(modules)
     yield from fix_findings(modules)
+    yield from code_findings(modules)
 
 
 def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[str]] = CIRCLES) -> Iterator[str]:
@@ -225,3 +242,14 @@ def fix_findings(modules: Mapping[str, Module], known: Collection[str] = WITHOUT
             for line in lines:
                 yield f"fix: {module.path}:{line}: expected a fix of what is refused, found none; name a command or why"
     yield from _gone("WITHOUT_FIX", known, found)
+
+
+def code_findings(modules: Mapping[str, Module], known: Collection[str] = SAYS_A_CODE) -> Iterator[str]:
+    """A text for people has words; the value of an enum stands under a key of its own."""
+    found = []
+    for module in modules.values():
+        for line, text in codes_said(module):
+            found.append(f"{module.name}: {text}")
+            if found[-1] not in known:
+                yield f"code: {module.path}:{line}: expected words in a text for people, found {text}; give it words"
+    yield from _gone("SAYS_A_CODE", known, found)

@@ -76,6 +76,49 @@ def without_fix(module: Module) -> Iterator[int]:
             yield node.lineno
 
 
+_SAYS = re.compile(r"(?!ValueError|TypeError)\w+Error|refuse|Problem|StillAssigned|Candidate|LayoutStep")
+"""What is made with texts for people; a wrong call is for programmers."""
+
+
+def codes_said(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield line and source of each ``.value`` that goes into a text of a refusal, or of an item, but the slug itself.
+
+    A name that stands for a text is followed within its function.
+    """
+    for function in ast.walk(module.tree):
+        if isinstance(function, ast.FunctionDef):
+            texts = _texts_of(function)
+            for node in ast.walk(function):
+                if isinstance(node, ast.Call) and _SAYS.fullmatch(ast.unparse(node.func).rpartition(".")[2]):
+                    parts = [*node.args, *(one.value for one in node.keywords)]
+                    names = {one.id for part in parts for one in ast.walk(part) if isinstance(one, ast.Name)}
+                    parts += [text for name in sorted(names) for text in texts.get(name, ())]
+                    yield from ((one.lineno, ast.unparse(one)) for part in parts for one in _values_in(part))
+
+
+def _texts_of(function: ast.FunctionDef) -> dict[str, list[ast.expr]]:
+    """Return what is assigned to each name in a function."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                for name, value in pairs:
+                    if isinstance(name, ast.Name):
+                        found.setdefault(name.id, []).append(value)
+    return found
+
+
+def _values_in(text: ast.expr) -> Iterator[ast.Attribute]:
+    for node in ast.walk(text):
+        if isinstance(node, ast.Attribute) and node.attr == "value":
+            held = ast.unparse(node.value)
+            if not held.startswith("Why.") and held.rpartition(".")[2] != "why":
+                yield node
+
+
 def imported(module: Module) -> Iterator[tuple[str, str | None]]:
     """Yield what is imported: a module, and a name out of it."""
     for node in ast.walk(module.tree):

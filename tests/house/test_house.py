@@ -10,6 +10,7 @@ from tests.house.rules import (
     SPELLS_A_REPLICA,
     WITHOUT_FIX,
     circle_findings,
+    code_findings,
     findings,
     fix_findings,
     name_findings,
@@ -151,6 +152,7 @@ def test_an_exception_that_is_no_longer_needed_is_found() -> None:
     assert len(list(size_findings(modules, {"logdir.a"}, {"logdir"}))) == 2
     assert len(list(replica_findings(modules, {"logdir.a.A"}))) == 1
     assert len(list(fix_findings(modules, {"logdir.a"}))) == 1
+    assert len(list(code_findings(modules, {"logdir.a: state.value"}))) == 1
 
 
 @pytest.mark.parametrize(
@@ -224,6 +226,26 @@ def test_a_row_of_an_inventory_file_in_memory_is_found(name: str, text: str, cou
 )
 def test_a_refusal_without_a_fix_is_found(text: str, count: int) -> None:
     assert len(list(fix_findings(tree(logdir__a=text), ()))) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('raise RefusedError(path, expected="a", found=file.state.value, fix="c")', 1),
+        ('raise RefusedError(path, expected=" or ".join(one.value for one in States), found="b", fix="c")', 1),
+        ('return refuse(*where, Why.NOT_LIVE, "a live replica", f"a {replica.kind.value} directory", fix)', 1),
+        ('found = f"in state {state.value}"\n    return Problem(Why.CHANGED.value, path, "a", found, "c")', 1),
+        ('a, b = "a", kind.value\n    return Problem(Why.CHANGED.value, path, a, b, "c")', 1),
+        ('return StillAssigned(Assigned.GONE, f"it was staged as {marker.reason.value}")', 1),
+        ('raise errors.StateError("x", found=event.value)', 1),
+        ('return Problem(Why.CHANGED.value, path, "a", "b", "c")', 0),
+        ('return Problem(why.value, path, "a", one.why.value, "c")', 0),
+        ('raise ValueError(f"no {kind.value}")', 0),
+        ("return render(kind.value)", 0),
+    ],
+)
+def test_the_value_of_an_enum_in_a_text_for_people_is_found(text: str, count: int) -> None:
+    assert len(list(code_findings(tree(logdir__a=f"def f():\n    {text}"), ()))) == count
 
 
 def test_no_module_is_excused_from_a_fix() -> None:

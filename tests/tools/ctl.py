@@ -41,7 +41,7 @@ def ctl(*argv: object) -> Said:
 def ctl_json(*argv: object) -> tuple[int, dict[str, Any]]:
     """Type a command with ``--json``; return its status and result, the envelope being checked.
 
-    No text for people carries a slug, but for those that ``explain`` explains.
+    No text for people carries a code, but for the slugs that ``explain`` explains.
     """
     status, out, _ = ctl(*argv, "--json")
     assert out.count("\n") == 1, out

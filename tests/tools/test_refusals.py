@@ -1,6 +1,6 @@
 """Every kind of refusal, as a command prints it: slug, path, expected, found and fix, in JSON and in text.
 
-No text for people carries a slug in any of these answers.
+No text for people carries a slug, or another code, in any of these answers.
 
 What is printed in each situation of ``refusals`` stands in ``refusals.json``; ``python -m tests.tools.test_refusals``
 writes it again, to be read before it is committed.
@@ -26,7 +26,7 @@ from logdir.errors import Problem
 from logdir.refusal_slug import Why
 from logdir.worker import state
 from tests.tools.ctl import ctl, ctl_json, two_disks
-from tests.tools.free_text import codes_in
+from tests.tools.free_text import VALUES, codes_in, values_in
 from tests.tools.refusals import SITUATIONS
 from tools.cli.arguments import Exit
 
@@ -171,14 +171,50 @@ def test_every_kind_of_refusal_is_shown() -> None:
         ({"problems": [{"fix": "add --even-if-found layout-file-missing"}]}, False),
         ({"problems": [{"found": "/d/no-evidence/x, no-evidence-2 and no-evidence.json"}]}, False),
         ({"items": [{"detail": "its purging has begun"}]}, False),
+        ({"problems": [{"found": "applying"}]}, True),
+        ({"problems": [{"expected": "applied or verified or final, plan SHA"}]}, True),
+        ({"problems": [{"found": "a work root of kind beside"}]}, True),
+        ({"problems": [{"found": "replicas under topic ids, and the state applying"}]}, True),
+        ({"items": [{"detail": "it was staged as replica-moved-away"}]}, True),
+        ({"items": [{"detail": "its removal was known (metadata-log)"}]}, True),
+        ({"items": [{"state": "applying", "reason": "moved", "kind": "in-place"}]}, False),
+        ({"problems": [{"found": "topic-id"}]}, True),
+        ({"problems": [{"found": "the topic-id layout"}]}, False),
+        ({"problems": [{"found": "it is applied beside the log dir"}]}, False),
+        ({"problems": [{"found": "a read-only disk", "fix": "init --work-root in-place"}]}, False),
     ],
     ids=[
         "detail", "found", "warnings", "in parentheses", "at the end", "beside a command", "one word",
         "slug and path", "asked for", "confirmed", "part of a name", "one word amid others",
+        "a state", "states", "whose value it is", "which state", "a reason", "a proof",
+        "a key of its own", "a layout", "its words", "words of a sentence", "typed",
     ],
 )  # fmt: skip
 def test_a_code_in_a_text_for_people_is_seen(answer: dict[str, Any], is_found: bool) -> None:
     assert bool(list(codes_in(answer))) is is_found
+
+
+MODULE = """
+class First(Enum):
+    '''A docstring.'''
+
+    ONE = "one-two"
+    NUMBER = 7
+    TEXT = "two words"
+
+OUTSIDE = "outside"
+
+class Second(StrEnum):
+    THREE = "three"
+
+class Plain:
+    FIELD = "field"
+"""
+
+
+def test_the_values_of_every_enum_are_seen() -> None:
+    assert values_in(MODULE) == {"one-two", "three"}
+    assert {"applying", "rolling-back", "in-place", "topic-id-mismatch", "metadata-log", "purge-captured"} <= VALUES
 
 
 def found_of(slug: str, *words: object) -> list[str]:

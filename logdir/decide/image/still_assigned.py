@@ -33,9 +33,17 @@ _ASSIGNED: Final = frozenset((AssignmentState.WANTED, AssignmentState.NO_ID, Ass
 _NAME_ALONE: Final = "without an id it may be of an earlier topic of its name, which is assigned here"
 _SHOW_HOLDERS: Final = frozenset((Source.METADATA_LOG, Source.LIVE_CLUSTER))
 """Sources that show which brokers are online, and of which a current image is complete for the replicas it covers."""
-_ELSEWHERE: Final = frozenset((Reason.REPLICA_MOVED_AWAY, Reason.STRAY))
+_ELSEWHERE: Final = {
+    Reason.REPLICA_MOVED_AWAY: "it was staged because it had moved away",
+    Reason.STRAY: "it was staged as a stray",
+}
 """Reasons of a staging that mean: the id may still exist, but not on this broker."""
-_GONE: Final = frozenset((Proof.METADATA_LOG, Proof.STOP_REPLICA, Proof.LIVE_CLUSTER, Proof.BROKER_DELETED))
+_GONE: Final = {
+    Proof.METADATA_LOG: "by the metadata log",
+    Proof.STOP_REPLICA: "by a StopReplica request",
+    Proof.LIVE_CLUSTER: "by the live cluster",
+    Proof.BROKER_DELETED: "by what its broker did",
+}
 """Evidence at the time of staging that its id was removed."""
 
 
@@ -190,9 +198,9 @@ def _by_marker(marker: ReplicaMarker) -> StillAssigned | None:
     """Return the assignment known at the time of staging, if it cannot have changed since."""
     evidence = marker.evidence
     if marker.reason in _ELSEWHERE:
-        return StillAssigned(Assigned.NOT_HERE, f"it was staged as {marker.reason.value}")
+        return StillAssigned(Assigned.NOT_HERE, _ELSEWHERE[marker.reason])
     if isinstance(evidence, Removed) and evidence.proof in _GONE:
-        return StillAssigned(Assigned.GONE, f"its removal was known when it was staged ({evidence.proof.value})")
+        return StillAssigned(Assigned.GONE, f"its removal was known when it was staged, {_GONE[evidence.proof]}")
     if marker.intent is Intent.CAPTURED:
         return StillAssigned(Assigned.GONE, "its broker had deleted it when it was captured")
     return None

@@ -52,6 +52,6 @@ def hand_over(broker: Sequence[LayoutView], *, is_begun: bool) -> Decision:
         log_dir,
         why=Why.LAYOUT_CHANGE_UNDER_WAY,
         expected="no unfinished change of layout before a broker starts",
-        found=f"replicas under topic ids, and the state {file.state.value}",
+        found=f"replicas under topic ids, and {file.state.words}",
         fix="logdirctl layout rollback takes them back to their names",
     )

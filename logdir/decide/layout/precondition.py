@@ -98,11 +98,11 @@ def require_states(broker: Sequence[LayoutView], allowed: set[LayoutState], sha2
     for seen in broker:
         file = seen.file
         if file is None or file.state not in allowed or (sha256 is not None and file.plan_sha256 != sha256):
-            found = "no such file" if file is None else f"{file.state.value}, plan {file.plan_sha256}"
+            found = "no such file" if file is None else f"{file.state.words}, plan {file.plan_sha256}"
             raise RefusedError(
                 f"{seen.log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_STATE_DIFFERS,
-                expected=" or ".join(state.value for state in LayoutState if state in allowed)
+                expected=" or ".join(state.words for state in LayoutState if state in allowed)
                 + ("" if sha256 is None else f", plan {sha256}"),
                 found=found,
                 fix=f"logdirctl {first} first",

@@ -145,7 +145,7 @@ def apply(plan: PlanDocument, broker: Sequence[LayoutView], *, confirmed: bool =
                 f"{log_dir}/{LAYOUT}",
                 why=Why.LAYOUT_STATE_DIFFERS,
                 expected="a log dir to apply to",
-                found=file.state.value,
+                found=file.state.words,
                 fix="take it back with logdirctl layout rollback first",
             )
         if file.plan_sha256 != plan.sha256 and not all(other.state in over for other in files.values()):

@@ -235,7 +235,7 @@ def _decide(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> 
 
 
 def _reason(request: PurgeRequest, item: StagedReplica, known: ReplicaIndex) -> str:
-    return removal_reason(request.look, item, known).value
+    return removal_reason(request.look, item, known).words
 
 
 def _against_topic(look: PurgeRecheck, log_dir: str, path: str) -> Refusal:

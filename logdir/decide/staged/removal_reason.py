@@ -32,6 +32,17 @@ class RemovalReason(Enum):
     """Another broker has it in sync, or another disk of this broker has it live."""
     NOT_KNOWN_YET = "not-known-yet"
 
+    @property
+    def words(self) -> str:
+        """The reason in a message."""
+        return _WORDS[self]
+
+
+_WORDS: Final = {
+    RemovalReason.TOPIC_REMOVED: "its topic was removed",
+    RemovalReason.MOVED_AWAY: "it had moved away",
+    RemovalReason.NOT_KNOWN_YET: "why it was removed is not known yet",
+}
 
 KEPT: Final = (RemovalReason.TOPIC_REMOVED, RemovalReason.NOT_KNOWN_YET)
 """Default of ``capture.reasons``: a replica that was captured for another reason is due at once."""

@@ -258,9 +258,9 @@ def _against_marker(
         fix = "logdirctl layout rollback takes the live replicas to topic names: restore it after that"
         if "/" in path:
             fix = "logdirctl staged export copies it; it lay under its topic id, and is restored into that layout only"
-        expected = f"the layout of the log dir, {one.layout}"
+        expected = f"the {one.layout} layout, that of the log dir"
         if one.layout == "empty":
-            expected = f"the layout of the other log dirs, {' and '.join(layouts)}"
+            expected = f"the {' and '.join(layouts)} layout, that of the other log dirs"
         return refuse(*where, Why.LAYOUT_DIFFERS, expected, found, fix)
     return None
 

@@ -176,8 +176,8 @@ def plan_init(
             if requested not in (None, located.found):
                 raise WorkRootConflictError(
                     path,
-                    expected=f"no work root yet, as one of kind {requested.value if requested else ''} is asked for",
-                    found=f"a work root of kind {located.found.value}",
+                    expected=f"no work root yet, as one {requested.words if requested else ''} is asked for",
+                    found=f"a work root {located.found.words}",
                     fix="leave --work-root out, or run logdirctl uninstall first",
                 )
             lacks = _lacks(disk, located.found, log_dir, top)

@@ -191,7 +191,7 @@ def locate(disk: Disk, log_dir: str, top: Directory) -> Located:
         raise WorkRootConflictError(
             log_dir,
             expected="one work root",
-            found=" and ".join(kind.value for kind in whole),
+            found=" and ".join(f"one {kind.words}" for kind in whole),
             fix="a disk or a copy of one was mixed in; move the work root that does not belong here away",
         )
     found = next(iter(whole), None)
@@ -211,7 +211,7 @@ def _read_file(root: Directory, kind: WorkRootKind) -> WorkRootFile | None:
         raise MalformedFileError(error.path, expected=error.expected, found=error.found, fix=fix) from error
     if file.kind is not kind:
         raise WorkRootConflictError(
-            path, expected=f"kind {kind.value}", found=file.kind.value, fix="it was copied or moved here; move it away"
+            path, expected=f"one {kind.words}", found=f"one {file.kind.words}", fix="it was moved here; move it away"
         )
     return file
 

@@ -35,6 +35,21 @@ class LayoutState(Enum):
     """The start block is lifted for the broker in ``for_broker``. A rollback is possible as from any other state."""
     ROLLING_BACK = "rolling-back"
 
+    @property
+    def words(self) -> str:
+        """The state in a message."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    LayoutState.APPLYING: "an apply under way",
+    LayoutState.APPLIED: "an apply that is finished",
+    LayoutState.VERIFIED: "an apply that is verified",
+    LayoutState.FINALIZING: "a finalize under way",
+    LayoutState.FINAL: "a finalize that is finished",
+    LayoutState.ROLLING_BACK: "a rollback under way",
+}
+
 
 class LayoutFile(NamedTuple):
     """The content of ``layout.json`` in a work root: how far a change to topic-id directories is, and by which plan."""

@@ -28,6 +28,11 @@ class WorkRootKind(Enum):
     IN_PLACE = "in-place"
     """``__cluster_metadata-2147483647``, the one sub-directory of a log dir that stock brokers ignore."""
 
+    @property
+    def words(self) -> str:
+        """The place in a message."""
+        return "in place" if self is WorkRootKind.IN_PLACE else f"{self.value} the log dir"
+
 
 class Belonging(NamedTuple):
     """The cluster, node and log dir that something belongs to, as in ``meta.properties``."""

@@ -256,7 +256,7 @@ def _steps(decision: Decision, report: LayoutReport | None) -> Iterator[LayoutSt
     for action in decision.actions:
         match action:
             case SetLayoutState():
-                yield LayoutStep(what=f"layout.json: {action.state.value}", log_dir=action.log_dir)
+                yield LayoutStep(what=f"layout.json: {action.state.words}", log_dir=action.log_dir)
             case SetStartBlock():
                 yield LayoutStep(what="start block: no broker can start", log_dir=None)
             case MoveToTopicIds() | MoveToTopicNames():

@@ -155,7 +155,7 @@ def test_a_topic_that_had_remote_storage_is_refused() -> None:
 @pytest.mark.parametrize("layout", ["topic-id", "mixed"])
 def test_a_log_dir_in_another_layout_is_refused(layout: str) -> None:
     why, problem = refused(decided(one=facts(staged=(STAGED,), layout=layout)))
-    assert (why, problem.found) == (Why.LAYOUT_DIFFERS, layout)
+    assert (why, problem.found) == (Why.LAYOUT_DIFFERS, f"the {layout} layout")
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def slug(decided: Purge | Refusal) -> str:
 def test_what_moved_away_is_due_at_once_and_what_was_deleted_is_not() -> None:
     decided = decide(elsewhere())
     assert isinstance(decided, Purge)
-    assert decided.why == "captured for a reason that capture.reasons leaves out: replica-moved-away"
+    assert decided.why == "captured for a reason that capture.reasons leaves out: it had moved away"
     assert slug(decide(image(removed=REMOVAL))) == "not-due"
     assert slug(decide(None)) == "not-due"
 

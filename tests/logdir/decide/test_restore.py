@@ -154,7 +154,7 @@ def test_a_log_dir_without_replicas_has_the_layout_of_the_others(
     else:
         assert why(request(), *disks) is expected
         (refusal,) = plan_restore(request(), disks).refusals
-        assert refusal.problem.expected == f"the layout of the other log dirs, {others[0]}"
+        assert refusal.problem.expected == f"the {others[0]} layout, that of the other log dirs"
 
 
 @pytest.mark.parametrize(

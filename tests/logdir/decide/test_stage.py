@@ -123,7 +123,7 @@ def test_what_is_not_live_is_refused_with_the_command_that_takes_it(kind: Kind, 
         Why.NOT_LIVE,
         path="/d1/orders-3",
         expected="a live replica",
-        found=f"a {kind.value} directory",
+        found=f"a -{kind.value} directory",
         fix=fix,
     )
 

@@ -193,7 +193,7 @@ def test_a_file_that_has_the_name_of_a_directory_of_ours_is_not_touched_and_no_o
 
 def test_another_kind_than_the_one_there_is_refused(d1: Path) -> None:
     made(d1)
-    with pytest.raises(WorkRootConflictError, match=r"in-place.*found a work root of kind beside"):
+    with pytest.raises(WorkRootConflictError, match=r"one in place .*, found a work root beside the log dir;"):
         plan_init(HostDisk(), str(d1), requested=IN_PLACE, fs_type="ext4")
 
 
@@ -202,13 +202,13 @@ def test_a25_two_whole_roots_are_refused(d1: Path) -> None:
     (d1 / HIDDEN).rename(d1.parent / "kept")
     made(d1, BESIDE)
     (d1.parent / "kept").rename(d1 / HIDDEN)
-    with pytest.raises(WorkRootConflictError, match="beside and in-place"):
+    with pytest.raises(WorkRootConflictError, match="found one beside the log dir and one in place;"):
         open_root(HostDisk(), str(d1))
 
 
 def test_a_root_renamed_to_the_place_of_another_kind_is_refused(d1: Path) -> None:
     Path(made(d1).path).rename(d1 / HIDDEN)
-    with pytest.raises(WorkRootConflictError, match="kind in-place, found beside"):
+    with pytest.raises(WorkRootConflictError, match="expected one in place, found one beside the log dir;"):
         open_root(HostDisk(), str(d1))
 
 

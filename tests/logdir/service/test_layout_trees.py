@@ -73,7 +73,7 @@ def test_a51_no_tree_that_is_final_is_kept_from_going_back(name: str, tmp_path: 
         assert layout.verify(open_dirs, plan, unlocked).is_finished
         assert layout.finalize(open_dirs, "kafka 9", unlocked).is_finished
         after = snapshot(*log_dirs)
-        with pytest.raises(RefusedError, match="expected a log dir to apply to, found final"):
+        with pytest.raises(RefusedError, match="expected a log dir to apply to, found a finalize that is finished"):
             layout.apply(open_dirs, plan, unlocked)
         assert layout.finalize(open_dirs, "kafka 9", unlocked).decision.phases == ()
         assert state(open_dirs) is StartBlockState.NONE

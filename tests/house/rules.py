@@ -113,8 +113,10 @@ def circle_findings(modules: Mapping[str, Module], known: Collection[frozenset[s
 def rings() -> list[frozenset[str]]:
     """Return the packages of each ring, the innermost first, as import-linter gets them."""
     contracts = tomllib.loads(PROJECT.read_text())["tool"]["importlinter"]["contracts"]
-    (found,) = [one["layers"] for one in contracts if one["name"] == "the rings of logdir"]
-    return [frozenset(part.strip() for part in line.split("|")) for line in reversed(found)]
+    (contract,) = [one for one in contracts if one["name"] == "the rings of logdir"]
+    (container,) = contract["containers"]
+    layers = [line.split("|") for line in reversed(contract["layers"])]
+    return [frozenset(f"{container}.{part.strip()}" for part in parts) for parts in layers]
 
 
 def ring_findings(modules: Mapping[str, Module], rings: Sequence[Collection[str]]) -> Iterator[str]:

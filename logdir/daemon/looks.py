@@ -43,7 +43,7 @@ def longest_ms(delete_delay_ms: int) -> int:
 
 
 class Looks:
-    """The looks at one broker. Used by the thread of changes; others may read ``gaps``."""
+    """The looks at one broker. Used by the thread of changes; others may read its fields."""
 
     def __init__(self, state_dir: str, write: Callable[[str, bytes], None]) -> None:
         """Read when the last daemon looked, and the gaps that were counted.
@@ -95,12 +95,12 @@ class Looks:
         before = self.gaps.last
         # A daemon that was killed had counted it, and had not written yet that it looked.
         is_known = before is not None and before[:2] == gap[:2]
-        self.gaps = self.gaps._replace(total=self.gaps.total + (0 if is_known else 1), last=gap)
-        self._kept = gaps_file.render(self.gaps)
         expected = f"a look for deletions every {longest // 1000} s: the broker keeps them {delete_delay_ms // 1000} s"
         found = f"none from {utc(last.wall_ms)} to {utc(now.wall_ms)} (UTC)"
         fix = "if the broker ran, what it deleted then may be gone; the daemon has to run while the broker does"
         self.late = Problem(SLUG, server_properties, expected, found, fix)
+        self.gaps = self.gaps._replace(total=self.gaps.total + (0 if is_known else 1), last=gap)
+        self._kept = gaps_file.render(self.gaps)
         return self.late
 
     def _read_gaps(self, path: Path) -> None:

@@ -326,8 +326,7 @@ class Work:
         )
 
     def _stops(self) -> tuple[Problem, ...]:
-        """Return the reasons why the daemon cannot do its work, or could not before."""
-        error, looks = pause_error(self.session.config.state_dir), self.supervisor.looks
-        paused = None if error is None else error.problem()
-        found = tuple(one for one in (paused, looks.late, looks.unread) if one is not None)
+        """Return the reasons why the daemon cannot do its work."""
+        error = pause_error(self.session.config.state_dir)
+        found = () if error is None else (error.problem(),)
         return (*found, blocked(self.session.broker.named.log_dirs[0])) if self.is_blocked else found

@@ -24,6 +24,9 @@ _KEPT = (
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]
 
+os.umask(0o022)
+"""As on a host: what a test puts into an inbox is refused if its group can write it."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Gather what tests record of the proof."""

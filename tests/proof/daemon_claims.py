@@ -82,11 +82,21 @@ BAD_REQUESTS: Final = Claim(
     sizes={"cases": Sizes(full=28, ci=28)},
     counted="cases",
 )
+_INBOX_USERS: Final = "tests/logdir/daemon/test_inbox_users.py"
 OTHER_USERS: Final = Claim(
     key="daemon-other-users",
-    text="a user of the socket's group without the right reads the status and changes nothing, by no use case",
-    where=(f"{_CONTROL}::test_a_user_without_the_right_reads_the_status_and_changes_nothing",),
-    sizes={"use cases": Sizes(full=11, ci=11)},
+    text="a user of the socket's group without the right reads the status and changes nothing, by no use case and no "
+    "document: one that another user could have written is not followed",
+    where=(
+        f"{_CONTROL}::test_a_user_without_the_right_reads_the_status_and_changes_nothing",
+        f"{_INBOX_USERS}::test_another_user_of_the_same_group_can_do_nothing_in_the_inbox",
+        f"{_INBOX_USERS}::test_a_document_that_another_user_could_have_written_is_never_followed",
+    ),
+    sizes={
+        "use cases": Sizes(full=11, ci=11),
+        "attempts at the inbox": Sizes(full=13, ci=13),
+        "documents and inboxes": Sizes(full=7, ci=7),
+    },
     needs="root",
 )
 _CLIENT: Final = "tests/logdir/wire/client"

@@ -98,7 +98,8 @@ class Documents:
         try:
             names = self._inbox.names()[:_MOST_AT_ONCE]
         except OSError as error:
-            self.waiting = (*self.waiting, _unusable(self._inbox.path, "a directory for requests", error))
+            expected = "a directory for requests, which only root and the owner of the log dirs can write"
+            self.waiting = (*self.waiting, _unusable(self._inbox.path, expected, error, "chmod go-w, "))
             return
         documents = [name for name in names if self._is_document(name)]
         if not documents:
@@ -250,6 +251,6 @@ class Documents:
         self._work.note("document", name=shown(name), outcome=state)
 
 
-def _unusable(path: str, expected: str, error: OSError) -> Problem:
-    found, fix = error.strerror or str(error), "give it to the owner of the log dirs, or remove it"
+def _unusable(path: str, expected: str, error: OSError, more: str = "") -> Problem:
+    found, fix = error.strerror or str(error), f"give it to the owner of the log dirs, {more}or remove it"
     return Problem("inbox-unusable", path, expected, found, fix)

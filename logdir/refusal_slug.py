@@ -160,6 +160,8 @@ class Why(Enum):
     # Of a file.
     WRONG_FILE_TYPE = "wrong-file-type"
     FILE_TOO_LARGE = "file-too-large"
+    FILE_NOT_PROTECTED = "file-not-protected"
+    """A user who has no right to change anything could have written it."""
     FILE_TIME_INVALID = "file-time-invalid"
     READ_BACK_DIFFERS = "read-back-differs"
     RECORD_EXISTS = "record-exists"

@@ -25,6 +25,9 @@ _KEPT = (
 for _name in [name for name in os.environ if name.startswith(("LOGDIRD_", "SPARK_", "PYSPARK_")) and name not in _KEPT]:
     del os.environ[_name]
 
+os.umask(0o022)
+"""As on a host: what a test puts into an inbox is refused if its group can write it."""
+
 
 # How long an example takes says something about the machine alone.
 hypothesis.settings.register_profile("logdird", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

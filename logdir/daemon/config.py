@@ -119,7 +119,7 @@ class Key(NamedTuple):
 
 KEYS: Final = (
     Key("server.properties", "path", "-", "required", "the broker's configuration, from which log.dirs is read"),
-    Key("state.dir", "path", "-", f"{STATE_HOME}/NAME", "history and inbox; not on a disk of the broker"),
+    Key("state.dir", "path", "-", f"{STATE_HOME}/NAME", "history, inbox, gaps.json; not on a disk of the broker"),
     Key("socket", "path", "-", f"{RUN_HOME}/NAME.sock", "the control socket; its lock file lies beside it"),
     Key("client.properties", "path", "-", "none", "how the cluster is asked (docs/client.md); without it, it is not"),
     Key(SETTING, "whole number", "ms", str(DEFAULT_DELAY_MS), _DELAY),

@@ -180,15 +180,20 @@ class Supervisor:
         """Return the status of the last look, with the state of now."""
         with self._lock:
             queued, state, since_ms, problem = len(self._requests), self._state, self._since_ms, self._problem
-        looked = self._status or blank_status(self.config.name, self.version)
+        looked, gaps = self._status or blank_status(self.config.name, self.version), self.looks.gaps
+        waiting = problem, *self.reload_problems, self.looks.late, self.looks.unread, *looked.waiting
         return replace(
             looked,
             pid=os.getpid(),
             state=state.name,
             state_number=int(state),
             since_ms=since_ms,
+            gaps=gaps.total,
+            gaps_since_ms=gaps.since_ms,
+            last_gap_from_ms=None if gaps.last is None else gaps.last.from_ms,
+            last_gap_to_ms=None if gaps.last is None else gaps.last.to_ms,
             queued=queued,
-            waiting=(*(() if problem is None else (problem,)), *self.reload_problems, *looked.waiting),
+            waiting=tuple(one for one in waiting if one is not None),
             events=tuple(map(event_status, self.history.last())),
         )
 

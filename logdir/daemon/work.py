@@ -312,7 +312,6 @@ class Work:
             log_dirs=log_dirs,
             captured=counters.captured,
             missed=counters.missed,
-            gaps=supervisor.looks.gaps,
             purged=counters.purged,
             failed_replicas=supervisor.failed_disks.record(session.node_id),
             waiting=(
@@ -327,7 +326,7 @@ class Work:
         )
 
     def _stops(self) -> tuple[Problem, ...]:
-        """Return the reasons why the daemon cannot do its work, or could not before."""
-        error, late = pause_error(self.session.config.state_dir), self.supervisor.looks.problem
-        found = (*(() if error is None else (error.problem(),)), *(() if late is None else (late,)))
+        """Return the reasons why the daemon cannot do its work."""
+        error = pause_error(self.session.config.state_dir)
+        found = () if error is None else (error.problem(),)
         return (*found, blocked(self.session.broker.named.log_dirs[0])) if self.is_blocked else found

@@ -54,15 +54,20 @@ PRESSURE: Final = Claim(
     needs="root, loop devices, e2fsprogs, xfsprogs",
 )
 _KIP_516: Final = "tests/logdir/daemon/test_kip516.py"
+_ANSWERS: Final = "tests/logdir/daemon/test_kip516_answers.py"
 REQUESTS: Final = Claim(
     key="daemon-kip-516",
-    text="LeaderAndIsr FULL and INCREMENTAL and StopReplica, by inbox and socket, stage with a warning and a deadline "
-    "what KIP-516 says; it is purged then, a restart meanwhile or not",
+    text="by inbox and socket, what LeaderAndIsr FULL leaves out and StopReplica names is staged with a warning and a "
+    "deadline, and purged then, a restart meanwhile or not; what INCREMENTAL shows with another id, which proves no "
+    "removal, is staged with a warning and held; each request is answered with Kafka's code",
     where=(
         f"{_KIP_516}::test_kip516_a_request_stages_warns_keeps_its_deadline_over_a_restart_and_is_purged",
         f"{_KIP_516}::test_kip516_the_rules_of_requests_hold_through_the_daemon",
+        f"{_ANSWERS}::test_kip516_each_request_is_answered_with_its_code",
+        f"{_ANSWERS}::test_two_instructions_for_one_partition_in_a_request_are_an_error_for_both",
+        f"{_ANSWERS}::test_of_two_documents_for_one_replica_in_one_batch_each_counts_in_its_order",
     ),
-    sizes={"kinds and ways": Sizes(full=8, ci=8)},
+    sizes={"kinds and ways": Sizes(full=13, ci=13)},
     counted="kinds and ways",
 )
 _CONTROL: Final = "tests/logdir/daemon/test_control.py"
@@ -82,11 +87,21 @@ BAD_REQUESTS: Final = Claim(
     sizes={"cases": Sizes(full=28, ci=28)},
     counted="cases",
 )
+_INBOX_USERS: Final = "tests/logdir/daemon/test_inbox_users.py"
 OTHER_USERS: Final = Claim(
     key="daemon-other-users",
-    text="a user of the socket's group without the right reads the status and changes nothing, by no use case",
-    where=(f"{_CONTROL}::test_a_user_without_the_right_reads_the_status_and_changes_nothing",),
-    sizes={"use cases": Sizes(full=11, ci=11)},
+    text="a user of the socket's group without the right reads the status and changes nothing, by no use case and no "
+    "document: one that another user could have written is not followed",
+    where=(
+        f"{_CONTROL}::test_a_user_without_the_right_reads_the_status_and_changes_nothing",
+        f"{_INBOX_USERS}::test_another_user_of_the_same_group_can_do_nothing_in_the_inbox",
+        f"{_INBOX_USERS}::test_a_document_that_another_user_could_have_written_is_never_followed",
+    ),
+    sizes={
+        "use cases": Sizes(full=11, ci=11),
+        "attempts at the inbox": Sizes(full=13, ci=13),
+        "documents and inboxes": Sizes(full=7, ci=7),
+    },
     needs="root",
 )
 _CLIENT: Final = "tests/logdir/wire/client"

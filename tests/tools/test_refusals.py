@@ -112,6 +112,10 @@ ELSEWHERE: dict[Why, tuple[str, str]] = {
         "tests/logdir/disk/test_refusal_slug.py",
         "test_a_file_that_may_not_be_leased_is_refused_with_whom_to_run_as",
     ),
+    Why.FILE_NOT_PROTECTED: (
+        "tests/logdir/daemon/test_inbox_users.py",
+        "test_a_document_that_others_can_write_is_refused_also_in_the_place_where_it_is_followed",
+    ),
     Why.NO_FREE_NAME: ("tests/logdir/disk/test_refusal_slug.py", "test_a_name_is_refused_once_thousands_are_taken"),
 }
 """Kinds that no command meets on a quiet disk (races, failing calls, hung disks): the test that shows each."""

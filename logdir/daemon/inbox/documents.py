@@ -12,7 +12,8 @@ Spec: design §2 law 4, §4; KIP-516, "Deletion", step 1; attacks A3, A22, A27.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
@@ -40,6 +41,7 @@ from logdir.service.batch.use_cases import Spec, spec_of
 from logdir.service.cluster.source import Scheme, SourceRequest, Uri
 from logdir.service.reconcile import Policy
 from logdir.service.report.exit_status import problems_of
+from logdir.service.report.reconcile_result import ReconcileResult
 from logdir.service.report.use_case import Ran
 from logdir.text import quoted
 
@@ -47,6 +49,8 @@ LOG: Final = logging.getLogger("logdir.daemon")
 _SLUG: Final = "request-waiting"
 _AGAIN_MS: Final = 10 * 1000
 """How long no document is followed after one that could not be."""
+_NO_ANSWER: Final[Mapping[str, object]] = {}
+"""Of a file that is no request."""
 _MOST_AT_ONCE: Final = 64
 """How many documents are looked at between two captures."""
 
@@ -98,7 +102,8 @@ class Documents:
         try:
             names = self._inbox.names()[:_MOST_AT_ONCE]
         except OSError as error:
-            self.waiting = (*self.waiting, _unusable(self._inbox.path, "a directory for requests", error))
+            expected = "a directory for requests, which only root and the owner of the log dirs can write"
+            self.waiting = (*self.waiting, _unusable(self._inbox.path, expected, error, "chmod go-w, "))
             return
         documents = [name for name in names if self._is_document(name)]
         if not documents:
@@ -224,17 +229,18 @@ class Documents:
             self._settle(name, ran)
 
     def _settle(self, name: str, ran: Ran) -> None:
+        answers = _answers(ran.result)
         if not ran.result.is_refused and ran.result.is_whole:
             self._inbox.finish(name)
-            self._note("done", name)
+            self._note("done", name, answers)
             return
         left = Problem("request-not-whole", name, "a request of which all can be done", "a part that is left")
-        self._refuse(name, ran.problems or (left,))
+        self._refuse(name, ran.problems or (left,), answers)
 
-    def _refuse(self, name: str, problems: tuple[Problem, ...]) -> None:
+    def _refuse(self, name: str, problems: tuple[Problem, ...], answers: Mapping[str, object] = _NO_ANSWER) -> None:
         self._inbox.refuse(name, problems)
         LOG.error("document.refused name=%s %s", shown(name), problems[0].line())
-        self._note("refused", name)
+        self._note("refused", name, answers)
 
     def _give_back(self, name: str, problem: Problem) -> None:
         self._inbox.give_back(name)
@@ -246,10 +252,17 @@ class Documents:
         self._due, self.waiting = [], (problem,)
         self._again_ms = clock.monotonic_ms() + _AGAIN_MS
 
-    def _note(self, state: str, name: str) -> None:
-        self._work.note("document", name=shown(name), outcome=state)
+    def _note(self, state: str, name: str, answers: Mapping[str, object]) -> None:
+        self._work.note("document", name=shown(name), outcome=state, **answers)
 
 
-def _unusable(path: str, expected: str, error: OSError) -> Problem:
-    found, fix = error.strerror or str(error), "give it to the owner of the log dirs, or remove it"
+def _answers(result: ReconcileResult) -> dict[str, object]:
+    """Return what a controller would be answered: the code of the whole request, and how many partitions got which."""
+    codes = Counter(int(one.code) for one in result.answers)
+    answers = ", ".join(f"{code}: {count}" for code, count in sorted(codes.items()))
+    return {"code": None if result.code is None else int(result.code), "answers": answers}
+
+
+def _unusable(path: str, expected: str, error: OSError, more: str = "") -> Problem:
+    found, fix = error.strerror or str(error), f"give it to the owner of the log dirs, {more}or remove it"
     return Problem("inbox-unusable", path, expected, found, fix)

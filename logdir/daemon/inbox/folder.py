@@ -5,7 +5,9 @@
     inbox/done/          followed documents
     inbox/refused/       the others; beside each ``NAME.json.error``, a line for each problem
 
-No name is followed out of the inbox: each is opened by the directory it lies in, and a link is refused.
+No name is followed out of the inbox: each is opened by the directory it lies in, and a link is refused. As over the
+control socket only root and the owner of the log dirs may have something changed: a document that another user could
+have written is refused, and nothing is taken from a directory in which another user could have put it.
 
 Not here: what a document holds (``cluster.request_document``), when it is followed (``documents``), how many are kept
 once they were handled (``handled``).
@@ -15,6 +17,7 @@ Spec: design §4 "A request document"; law 10.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -69,6 +72,8 @@ class Inbox:
     def require_document(self, name: str) -> None:
         """Return if a document is a regular file of a size that is read, and, if it is small, is whole.
 
+        It is one that only root and the owner of the log dirs can write.
+
         Raises:
             FileNotFoundError: it is gone.
             LogDirError: it is to be refused.
@@ -88,6 +93,12 @@ class Inbox:
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
             fix = "put the document itself into the inbox, as a regular file"
             raise RefusedError(path, why=Why.WRONG_FILE_TYPE, expected="a regular file", found=kind, fix=fix)
+        if (unprotected := _unprotected(found)) is not None:
+            expected = "a document that only root and the owner of the log dirs can write"
+            fix = "look at it; then give it to the owner of the log dirs, chmod go-w, and put it into the inbox again"
+            raise RefusedError(
+                path, why=Why.FILE_NOT_PROTECTED, expected=expected, found=f"one of {unprotected}", fix=fix
+            )
         if found.st_size > request_document.MAX_BYTES:
             raise RefusedError(
                 path,
@@ -144,12 +155,18 @@ class Inbox:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[int, int, int, int]]:
-        """Open the inbox and its three directories; those that are missing are made. Raises ``OSError``."""
+        """Open the inbox and its three directories; those that are missing are made.
+
+        Raises:
+            OSError: one cannot be opened or made, or another user can put documents where they are taken from.
+        """
         opened = [_open_made(self.path, None, 0o750)]
         try:
             for name, mode in ((INBOX_RUNNING, 0o700), (_DONE, 0o750), (_REFUSED, 0o750)):
                 opened.append(_open_made(name, opened[0], mode))
             inbox, running, done, refused = opened
+            _require_protected(inbox, "")
+            _require_protected(running, f"{INBOX_RUNNING} ")
             yield inbox, running, done, refused
         finally:
             for descriptor in opened:
@@ -162,6 +179,19 @@ def _open_made(name: str, place: int | None, mode: int) -> int:
     except FileNotFoundError:
         os.mkdir(name, mode, dir_fd=place)
         return os.open(name, _DIRECTORY, dir_fd=place)
+
+
+def _unprotected(found: os.stat_result) -> str | None:
+    """Return by what other users than root and this one can write a file or directory; ``None``: they cannot."""
+    if found.st_uid not in (0, os.geteuid()):
+        return f"user {found.st_uid}"
+    mode = stat.S_IMODE(found.st_mode)
+    return f"mode {mode:04o}" if mode & (stat.S_IWGRP | stat.S_IWOTH) else None
+
+
+def _require_protected(place: int, name: str) -> None:
+    if (unprotected := _unprotected(os.fstat(place))) is not None:
+        raise PermissionError(errno.EPERM, f"{name}of {unprotected}: others can write there")
 
 
 def _move(name: str, source: int, target: int, to: str) -> None:

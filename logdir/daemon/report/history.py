@@ -1,9 +1,9 @@
 """``history.jsonl``: one line of JSON for each event, for people; it rotates and never delays the daemon.
 
-A thread of its own writes the lines, and when the daemon last looked for deletions (``looks``). If the disk of the
-state directory is slow the lines wait in memory; the oldest that wait are dropped once there are too many, and lines
-that cannot be written are dropped, too. The next line that is written comes after one with the number of those dropped.
-Nothing is decided by this file (design §2 law 2).
+A thread of its own writes the lines, and when the daemon last looked for deletions, and how often too late (``looks``).
+If the disk of the state directory is slow the lines wait in memory; the oldest that wait are dropped once there are too
+many, and lines that cannot be written are dropped, too. The next line that is written comes after one with the number
+of those dropped. Nothing is decided by this file (design §2 law 2).
 
 Spec: design §2 law 2; issue "The daemon", Socket.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from logdir import clock
-from logdir.paths import HISTORY, LAST_LOOK, TEMPORARY
+from logdir.paths import GAPS, HISTORY, LAST_LOOK, TEMPORARY
 
 LOG: Final = logging.getLogger(__name__)
 MOST_BYTES: Final = 10 * 1024 * 1024
@@ -59,9 +59,11 @@ class History:
         self._lock = threading.Condition()
         self._last: deque[dict[str, object]] = deque(maxlen=_SHOWN)
         self._waiting: deque[str] = deque()
-        self._look_path = os.path.join(state_dir, LAST_LOOK)
-        self._look: str | None = None
-        """What is to be written there."""
+        self._state_dir = Path(state_dir)
+        self._look: tuple[str, bytes] | None = None
+        """What is to be written of the last look, and of the gaps between looks."""
+        self._gaps = b""
+        """What is written of the gaps."""
         self._is_closing = False
         self._thread: threading.Thread | None = None
         self.dropped = 0
@@ -81,10 +83,15 @@ class History:
             self._waiting.append(text)
             self._wake()
 
-    def keep_look(self, text: str) -> None:
-        """Write when the daemon last looked for deletions; returns at once, and only the last one counts."""
+    def keep_look(self, text: str, gaps: bytes) -> None:
+        """Write when the daemon last looked for deletions; returns at once, and only the last one counts.
+
+        Args:
+            text: The last look.
+            gaps: The gaps that were counted, written before it; empty: nothing is written of them.
+        """
         with self._lock:
-            self._look = text
+            self._look = text, gaps
             self._wake()
 
     def _wake(self) -> None:
@@ -123,7 +130,7 @@ class History:
                 dropped = self.dropped
             if look is not None:
                 with suppress(Exception):
-                    self._replace_look(look)
+                    self._keep(*look)
             if not line:
                 continue
             try:
@@ -154,11 +161,28 @@ class History:
         with open(self._path, "a", encoding="ascii") as file:
             file.write(line)
 
-    def _replace_look(self, text: str) -> None:
-        new = f"{self._look_path}{TEMPORARY}"
-        with open(new, "w", encoding="ascii") as file:
-            file.write(text)
-        Path(new).replace(self._look_path)
+    def _keep(self, look: str, gaps: bytes) -> None:
+        # Where a gap cannot be written down, the look that ended it is not either: a restart counts the gap again.
+        if gaps and gaps != self._gaps:
+            self._replace(GAPS, gaps, is_synced=True)
+            self._gaps = gaps
+        # A look comes every few seconds: it is not worth a sync.
+        self._replace(LAST_LOOK, look.encode("ascii"), is_synced=False)
+
+    def _replace(self, name: str, data: bytes, *, is_synced: bool) -> None:
+        new = self._state_dir / f"{name}{TEMPORARY}"
+        with new.open("wb") as file:
+            file.write(data)
+            if is_synced:
+                file.flush()
+                os.fsync(file.fileno())
+        new.replace(self._state_dir / name)
+        if is_synced:
+            place = os.open(self._state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(place)
+            finally:
+                os.close(place)
 
     def _rotate(self) -> None:
         for number in range(KEPT - 1, 0, -1):

@@ -98,7 +98,12 @@ class StatusResult:
     missed: int
     """Directories that the broker removed before they were captured, since the daemon started."""
     gaps: int
-    """How often no process looked for deletions for too long, since the daemon started and before it did."""
+    """How often no process looked for deletions for too long, over all starts of the daemon."""
+    gaps_since_ms: int
+    """Wall clock: since when these are counted."""
+    last_gap_from_ms: int | None
+    last_gap_to_ms: int | None
+    """Wall clock: beginning and end of the last of these; ``None``: there was none."""
     purged: int
     failed_replicas: FailedReplicas | None = None
     """The replicas on failed disks; ``None``: no disk has failed."""
@@ -111,16 +116,22 @@ class StatusResult:
     """The newest, oldest first."""
 
     @property
-    def summary(self) -> tuple[str, str]:
-        """For people: the daemon and its broker; what it has done, and what comes next."""
+    def summary(self) -> tuple[str, ...]:
+        """For people: the daemon and its broker; what it has done, and what comes next; the gaps in its looks."""
         runs = {True: "runs", False: "is stopped", None: "is not known to run"}[self.broker_runs]
         where = f"node {self.node_id} of cluster {self.cluster_id}"
-        gaps = f", {self.gaps} gap{'' if self.gaps == 1 else 's'} without a look" if self.gaps else ""
-        done = f"captured {self.captured}, missed {self.missed}, purged {self.purged}{gaps}"
+        done = f"captured {self.captured}, missed {self.missed}, purged {self.purged}"
         return (
             f"{self.name}: {self.state} since {utc(self.since_ms)}; {where}; its broker {runs}",
             f"{done}; {self.queued} requests wait; next purge {utc(self.next_due_ms)}",
+            self._gaps,
         )
+
+    @property
+    def _gaps(self) -> str:
+        count = {0: "no gap", 1: "1 gap"}.get(self.gaps, f"{self.gaps} gaps")
+        last = f", the last from {utc(self.last_gap_from_ms)} to {utc(self.last_gap_to_ms)}" if self.gaps else ""
+        return f"{count} without a look for deletions since {utc(self.gaps_since_ms)}{last}"
 
 
 @dataclass(slots=True)
@@ -205,6 +216,9 @@ def blank_status(name: str, version: str) -> StatusResult:
         captured=0,
         missed=0,
         gaps=0,
+        gaps_since_ms=0,
+        last_gap_from_ms=None,
+        last_gap_to_ms=None,
         purged=0,
         waiting=(),
         queued=0,

@@ -33,7 +33,7 @@ class Alone:
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.sweep)
         self.start_awaited = StartAwaited()
-        self.looks = Looks("/nonexistent", lambda text: None)
+        self.looks = Looks("/nonexistent", lambda look, gaps: None)
         self.asked: list[int | None] = []
         """The instants for which the timer was set."""
 

@@ -44,7 +44,7 @@ _BUSY_S = 1.0
 _TRIES = 5
 """How often a busy machine is asked what a command takes by itself."""
 _DIRECTORIES = ("JEXY6aqzQY-32P5TStzaFg", "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAACA", "AAAAAAAAAAAAAAAAAAAADA")
-OLD, _KEEP = "MkU3OEVBNTcwNTJENDM2Qg", "MkU3OEVBNTcwNTJENDM2QQ"
+OLD, KEEP = "MkU3OEVBNTcwNTJENDM2Qg", "MkU3OEVBNTcwNTJENDM2QQ"
 
 
 def lacking() -> str:
@@ -260,7 +260,7 @@ class Broker:
             log_dir(path, directory=_DIRECTORIES[number])
             partition(path / f"pay-{number}", segments={0: 100, 7: 20})
             partition(path / f"old-{number}", topic_id=OLD)
-            partition(path / f"keep-{number}", topic_id=_KEEP)
+            partition(path / f"keep-{number}", topic_id=KEEP)
         cluster_log(folder / "cluster", topics_on(self.disks), (2, 3))
         self.source = ("--from", f"metadata:{folder}/cluster/__cluster_metadata-0")
         for command in (

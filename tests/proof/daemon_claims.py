@@ -16,7 +16,7 @@ _HUNG: Final = "tests/hung"
 _LOOP: Final = "root, loop devices, FUSE"
 HUNG_DAEMON: Final = Claim(
     key="daemon-hung-disks",
-    text="a daemon one of whose disks hangs or is frozen captures on the others, answers, and takes the disk back",
+    text="a daemon beside a disk that hangs or is frozen captures, purges, holds on the others, answers, and takes it back",
     where=(
         f"{_HUNG}/test_daemon.py::test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back",
         f"{_HUNG}/test_daemon.py::test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_late",

@@ -1,7 +1,7 @@
 """A daemon beside one log dir of four that hangs: it starts, works on the others, answers, takes the disk back.
 
-What it does on the others is done, and answered, before the disk goes on: captures, purges that come due, holds. What is
-asked of the disk that hangs is refused by its name, and never done late.
+What it does on the others is done, and answered, before the disk goes on: captures, purges that come due, holds. What
+is asked of the disk that hangs is refused by its name, and never done late.
 
 Spec: design §2 law 6; attacks A40, A41, A49; reliability §6.3, §7 rows 18, 20.
 """
@@ -99,6 +99,13 @@ def asked(daemon: Process, verb: str, selector: str, *options: str) -> Said:
     return ctl("staged", verb, selector, *options, "--config", daemon.config, "--apply")
 
 
+def stage_keep(broker: Broker, daemon: Process) -> None:
+    """Have the daemon stage a replica on every disk, which is due a few seconds later."""
+    words = ("--delay", DUE, "--even-over-limit", *broker.source, "--config", daemon.config, "--apply")
+    said = ctl("stage", "keep", *words)
+    assert (said.status, done(said)) == (Exit.DONE, len(broker.disks)), said
+
+
 def require_suspect_named(said: Said, path: Path, status: Exit) -> None:
     """Assert what a request was answered beside a disk that hangs."""
     assert said.status == status, said
@@ -190,9 +197,7 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
         with daemon.running():
             assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 4
             until("what was due is purged", lambda: all(map(is_purged_on, broker.disks)))
-            words = ("--delay", DUE, "--even-over-limit", *broker.source, "--config", daemon.config, "--apply")
-            staged = ctl("stage", "keep", *words)
-            assert (staged.status, done(staged)) == (Exit.DONE, 4), staged
+            stage_keep(broker, daemon)
             sick.hang()
             sick = sick._replace(before=broker.seen())
             assert not any(is_purged_on(path, KEEP) for path in broker.disks), (

@@ -252,10 +252,16 @@ def require_in_time(answer: Answer, again: Callable[[], Answer], timeout_s: floa
 class Broker:
     """Log dirs with a live replica ``pay`` and a staged one, ``old``, that is due, on each."""
 
-    def __init__(self, folder: Path, second: Path, count: int = 3) -> None:
-        """Make ``d1``, ``d3`` and, of four, ``d4`` in a folder, and ``d2``, which is to be sick, in ``second``."""
+    def __init__(self, folder: Path, second: Path, count: int = 3, *, third: Path | None = None) -> None:
+        """Make ``d1``, ``d3`` and, of four, ``d4`` in a folder, and ``d2``, which is to be sick, in ``second``.
+
+        With ``third`` the third log dir is there, by the same name as the second, so that their disks can change places.
+        """
         self.folder = folder
-        self.disks = (folder / "d1", second / "d2", *(folder / f"d{number + 1}" for number in range(2, count)))
+        last = [folder / f"d{number + 1}" for number in range(2, count)]
+        if third is not None:
+            last[0] = third / "d2"
+        self.disks = (folder / "d1", second / "d2", *last)
         for number, path in enumerate(self.disks):
             log_dir(path, directory=_DIRECTORIES[number])
             partition(path / f"pay-{number}", segments={0: 100, 7: 20})

@@ -1,7 +1,6 @@
 """A daemon one of whose disks fills up, turns read-only, is unmounted under it, or is another disk than before.
 
-The other disks go on: what is deleted there is captured, and where a disk is read-only, what comes due there purged. The
-disk at fault is named, nothing is written in its place, and it is taken back when well.
+The other disks go on, the disk at fault is named, nothing is written in its place, and it is taken back when well.
 
 Spec: design §2 laws 5, 6, §3.3; attacks A5, A10, A25, A26.
 """
@@ -87,10 +86,10 @@ class One(NamedTuple):
         found = {disk.log_dir: disk.problem for disk in self.daemon.status().log_dirs}[str(self.sick)]
         return "" if found is None else found.slug
 
-    def again(self) -> Mounted:
-        """Mount the disk again, once nobody has anything of it open any more."""
+    def again(self, path: Path | None = None) -> Mounted:
+        """Mount the disk again, there or elsewhere, once nobody has anything of it open any more."""
         until("nobody uses the disk", lambda: not leftovers(self.disk.image))
-        return Mounted(self.disk.image, self.disk.path, "ext4")
+        return Mounted(self.disk.image, path or self.disk.path, "ext4")
 
     def is_back(self) -> None:
         self.reload()

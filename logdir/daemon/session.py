@@ -181,7 +181,7 @@ class Session:
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
-            leavers.reopened()
+            leavers.reopened(broker)
             kept.belongs = broker.all_roots[0].belongs
             return cls(
                 config=config,
@@ -218,6 +218,7 @@ class Session:
             self.kept.released[log_dir] = problem
             self.kept.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
             self.failed.pop(log_dir, None)
+            self.kept.leavers.identities.pop(log_dir, None)  # Another disk may be mounted there.
             self.broker.notes[:] = [note for note in self.broker.notes if not is_within(note.path, log_dir)]
             self.list()
 

@@ -255,7 +255,7 @@ class Broker:
     def __init__(self, folder: Path, second: Path, count: int = 3, *, third: Path | None = None) -> None:
         """Make ``d1``, ``d3`` and, of four, ``d4`` in a folder, and ``d2``, which is to be sick, in ``second``.
 
-        With ``third`` the third log dir is there, by the same name as the second, so that their disks can change places.
+        With ``third`` the third log dir is there, by the name of the second, so that their disks can change places.
         """
         self.folder = folder
         last = [folder / f"d{number + 1}" for number in range(2, count)]

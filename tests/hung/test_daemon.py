@@ -48,9 +48,9 @@ def daemon_of(broker: Broker) -> Process:
     return Process(config)
 
 
-def delete(broker: Broker, number: int) -> None:
+def delete(broker: Broker, number: int, topic: str = "pay") -> None:
     """Rename the live replica of a disk as a broker does."""
-    path = broker.disks[number] / f"pay-{number}"
+    path = broker.disks[number] / f"{topic}-{number}"
     path.rename(path.with_name(f"{path.name}.{UNIQUE}-delete"))
 
 
@@ -216,6 +216,8 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
             assert not is_purged_on(three, KEEP)
             held = asked(daemon, "hold", "pay")
             assert (held.status, done(held)) == (Exit.DONE, 4), held
+            # None again, because the broker was opened again.
+            assert daemon.status().captured == 4
             assert daemon.stop() == 0
         require_only_captured(sick)
 

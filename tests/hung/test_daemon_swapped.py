@@ -1,8 +1,8 @@
 """A daemon one of whose disks comes back as it was hours ago, or two of whose disks change places.
 
 What lies on a disk as it was hours ago may have been restored, purged or moved since: nothing is restored, held or
-purged there before an operator accepts it, and only what its broker deletes is captured. A disk is known by its directory
-id, not by its place: two disks of one broker in each other's place are worked on as before.
+purged there before an operator accepts it, and only what its broker deletes is captured. A disk is known by its
+directory id, not by its place: two disks of one broker in each other's place are worked on as before.
 
 Spec: design §2 laws 2, 6, §3.3; attacks A25, A26.
 """
@@ -22,12 +22,12 @@ from logdir.daemon.state import LogDirState
 from logdir.formats.own import heartbeat_file
 from logdir.formats.own.heartbeat_file import Boot, Heartbeat
 from tests.builders import TOPIC_ID
-from tests.hung.rig import KEEP, OLD, Broker
+from tests.hung.rig import KEEP, Broker
 from tests.hung.test_daemon import asked, captured_on, daemon_of, delete, is_purged_on, problem_of, state_of
 from tests.hung.test_daemon_disks import One
 from tests.kernel.images import Images, Mounted, copy_sparse
 from tests.logdir.daemon.rig import until
-from tests.tools.ctl import ctl, tree
+from tests.tools.ctl import ctl
 from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
@@ -45,11 +45,15 @@ def hours_ago(path: Path) -> None:
 
 @contextmanager
 def with_an_old_copy(images: Images, folder: Path) -> Iterator[tuple[One, Path]]:
-    """Run a daemon that was stopped for hours; yield it, and the image of its second disk from before."""
+    """Run a daemon that was stopped for hours; yield it, and the image of its second disk from before.
+
+    The copy has what was due on the disk, and a deletion that was not captured yet; on the disk both are done.
+    """
     disk = images.mount(images.make("ext4", 64), "ext4")
     broker = Broker(folder, disk.path)
     for path in broker.disks:
         hours_ago(path)
+    delete(broker, 1)
     disk.unmount()
     copy = images.new("copy.img")
     copy_sparse(disk.image, copy)
@@ -57,6 +61,8 @@ def with_an_old_copy(images: Images, folder: Path) -> Iterator[tuple[One, Path]]
     daemon = daemon_of(broker)
     with daemon.running():
         assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
+        until("what was due is purged", lambda: all(map(is_purged_on, broker.disks)))
+        until("it captures there", lambda: captured_on(daemon, broker.sick))
         yield One(broker, daemon, disk), copy
         assert daemon.stop() == 0
 
@@ -73,9 +79,6 @@ def test_a25_an_old_copy_of_a_disk_in_its_place_is_left_as_it_is_until_it_is_acc
 ) -> None:
     with with_an_old_copy(images, tmp_path) as (one, copy):
         two = one.sick
-        until("what was due is purged", lambda: all(map(is_purged_on, one.broker.disks)))
-        delete(one.broker, 1)
-        until("it captures there", lambda: captured_on(one.daemon, two))
         one.disk.unmount(lazily=True)
         old = Mounted(copy, one.disk.path, "ext4")
         try:
@@ -88,7 +91,6 @@ def test_a25_an_old_copy_of_a_disk_in_its_place_is_left_as_it_is_until_it_is_acc
                 said = asked(one.daemon, verb, "old-1")
                 assert said.status == Exit.REFUSED, said
                 assert f"stale-disk: {two}" in said.err
-            delete(one.broker, 1)
             until("what its broker deletes there is captured", lambda: captured_on(one.daemon, two))
             one.the_others_capture()
             assert (one.slug(), is_purged_on(two)) == ("stale-disk", False)
@@ -108,15 +110,23 @@ def test_a25_an_old_copy_of_a_disk_in_its_place_is_left_as_it_is_until_it_is_acc
 
 def test_a25_the_disk_itself_is_taken_back_after_an_old_copy_of_it(images: Images, tmp_path: Path) -> None:
     with with_an_old_copy(images, tmp_path) as (one, copy):
-        one.disk.unmount(lazily=True)
+        two = one.sick
+        one.released()
+        one.disk.unmount()
         old = Mounted(copy, one.disk.path, "ext4")
         again: Mounted | None = None
         try:
+            one.reload()
             until("it is known for an old one", lambda: one.slug() == "stale-disk")
+            until("what its broker deletes there is captured", lambda: captured_on(one.daemon, two))
             one.released()
             old.unmount()
             again = one.again()
-            one.is_back()
+            one.reload()
+            until("the disk is taken back", lambda: state_of(one.daemon, two) is LogDirState.ONLINE)
+            assert (captured_on(one.daemon, two), is_purged_on(two)) == (True, True)
+            delete(one.broker, 1, "keep")
+            until("it captures there, too", lambda: not is_purged_on(two, KEEP))
         finally:
             one.daemon.stop(signal.SIGTERM)
             old.unmount()
@@ -135,24 +145,29 @@ def test_a25_two_disks_of_one_broker_in_each_others_place_are_worked_on_as_befor
     with daemon.running():
         one = One(broker, daemon, second)
         assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
-        one.stage_keep()
         delete(broker, 1)
         until("it captures there", lambda: captured_on(daemon, two))
+        one.stage_keep()
         for disk in (second, third):
             disk.unmount(lazily=True)
-        until("both are offline", lambda: [state_of(daemon, path) for path in (two, three)] == [LogDirState.OFFLINE] * 2)
+        until(
+            "both are offline", lambda: [state_of(daemon, path) for path in (two, three)] == [LogDirState.OFFLINE] * 2
+        )
         try:
             swapped.append(one._replace(disk=second).again(third.path))
             swapped.append(one._replace(disk=third).again(second.path))
+            broker.disks = (first, three, two)
+            assert not any(is_purged_on(path, KEEP) for path in (two, three)), "too late: the test shows nothing"
             one.reload()
-            for path in (two, three):
-                until("it is taken back", lambda path=path: state_of(daemon, path) is LogDirState.ONLINE)
+            until(
+                "both are taken back",
+                lambda: [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3,
+            )
             until("what is due on them is purged", lambda: is_purged_on(two, KEEP) and is_purged_on(three, KEEP))
             assert (captured_on(daemon, three), captured_on(daemon, two)) == (True, False)
             held = asked(daemon, "hold", "pay-1")
             assert held.status == Exit.DONE, held
-            live = two / "pay-2"
-            live.rename(f"{live}.0123456789abcdef0123456789abcdef-delete")
+            delete(broker, 2)
             until("it captures there", lambda: captured_on(daemon, two))
             assert daemon.stop() == 0
         finally:

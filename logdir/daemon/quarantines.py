@@ -133,6 +133,16 @@ class Quarantines:
         self._broker.quarantined[log_dir] = self._kept[log_dir].problem
 
 
+def why_left_out(error: LogDirError) -> Problem:
+    """Return why a log dir that could not be opened is left out.
+
+    Without the advice to add ``--skip-log-dir``, which a daemon does not take; a disk that can be written again is
+    opened when the daemon is reloaded.
+    """
+    own = error.__cause__ if isinstance(error.__cause__, LogDirError) else error
+    return _with(own, "then reload logdird (SIGHUP)") if isinstance(own, ReadOnlyDiskError) else own.problem()
+
+
 def _with(error: LogDirError, way_back: str) -> Problem:
     problem = error.problem()
     return problem._replace(fix=f"{problem.fix}; {way_back}" if problem.fix else way_back)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from logdir import clock
 from logdir.clock import Instant
 from logdir.daemon.config import DaemonConfig, delete_delay_ms, short_delete_delay
-from logdir.daemon.quarantines import Quarantined, Quarantines, still
+from logdir.daemon.quarantines import Quarantined, Quarantines, still, why_left_out
 from logdir.daemon.state import LogDirState
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.errors import (
@@ -152,6 +152,7 @@ class Session:
                         known=kept.belongs,
                     )
                 )
+                broker.quarantined.update({one: failed[one] for one in skipped & broker.quarantined.keys()})
                 # Before anything is changed, be it for a proof.
                 broker.quarantined.update(still(kept.quarantined, broker))
                 for root in broker.roots:
@@ -165,7 +166,7 @@ class Session:
                         raise first from error  # That no log dir is left only follows from it.
                     raise
                 first = first or error
-                failed[log_dir] = _before_advice(error).problem()
+                failed[log_dir] = why_left_out(error)
                 if isinstance(error, LogDirOfflineError | ReadOnlyDiskError):
                     skipped.add(log_dir)  # It is looked at as far as it can be.
                 continue
@@ -180,7 +181,7 @@ class Session:
             short = short_delete_delay(config.server_properties)
             delay_ms = delete_delay_ms(config.server_properties)
             leavers.starts.delete_delay_ms = DELETE_DELAY_MS if delay_ms is None else delay_ms
-            leavers.reopened()
+            leavers.reopened(broker)
             kept.belongs = broker.all_roots[0].belongs
             return cls(
                 config=config,
@@ -217,6 +218,7 @@ class Session:
             self.kept.released[log_dir] = problem
             self.kept.unreaped.keep([self.broker.ports.let_go(log_dir, problem)])
             self.failed.pop(log_dir, None)
+            self.kept.leavers.identities.pop(log_dir, None)  # Another disk may be mounted there.
             self.broker.notes[:] = [note for note in self.broker.notes if not is_within(note.path, log_dir)]
             self.list()
 
@@ -375,11 +377,6 @@ def _is_its_own(error: LogDirError, *, is_first: bool) -> bool:
         left_out = LogDirOfflineError | ReadOnlyDiskError | NotFormattedError
         return isinstance(error, left_out) and not isinstance(error, NoPermissionError)
     return True
-
-
-def _before_advice(error: LogDirError) -> LogDirError:
-    """Return an error without the advice to add ``--skip-log-dir``, which a daemon does not take."""
-    return error.__cause__ if isinstance(error.__cause__, LogDirError) else error
 
 
 def _log_dir_of(error: LogDirError, log_dirs: tuple[str, ...], known: dict[str, Problem]) -> str | None:

@@ -44,7 +44,7 @@ _BUSY_S = 1.0
 _TRIES = 5
 """How often a busy machine is asked what a command takes by itself."""
 _DIRECTORIES = ("JEXY6aqzQY-32P5TStzaFg", "AAAAAAAAAAAAAAAAAAAABA", "AAAAAAAAAAAAAAAAAAAACA", "AAAAAAAAAAAAAAAAAAAADA")
-OLD, _KEEP = "MkU3OEVBNTcwNTJENDM2Qg", "MkU3OEVBNTcwNTJENDM2QQ"
+OLD, KEEP = "MkU3OEVBNTcwNTJENDM2Qg", "MkU3OEVBNTcwNTJENDM2QQ"
 
 
 def lacking() -> str:
@@ -252,15 +252,21 @@ def require_in_time(answer: Answer, again: Callable[[], Answer], timeout_s: floa
 class Broker:
     """Log dirs with a live replica ``pay`` and a staged one, ``old``, that is due, on each."""
 
-    def __init__(self, folder: Path, second: Path, count: int = 3) -> None:
-        """Make ``d1``, ``d3`` and, of four, ``d4`` in a folder, and ``d2``, which is to be sick, in ``second``."""
+    def __init__(self, folder: Path, second: Path, count: int = 3, *, third: Path | None = None) -> None:
+        """Make ``d1``, ``d3`` and, of four, ``d4`` in a folder, and ``d2``, which is to be sick, in ``second``.
+
+        With ``third`` the third log dir is there, by the name of the second, so that their disks can change places.
+        """
         self.folder = folder
-        self.disks = (folder / "d1", second / "d2", *(folder / f"d{number + 1}" for number in range(2, count)))
+        last = [folder / f"d{number + 1}" for number in range(2, count)]
+        if third is not None:
+            last[0] = third / "d2"
+        self.disks = (folder / "d1", second / "d2", *last)
         for number, path in enumerate(self.disks):
             log_dir(path, directory=_DIRECTORIES[number])
             partition(path / f"pay-{number}", segments={0: 100, 7: 20})
             partition(path / f"old-{number}", topic_id=OLD)
-            partition(path / f"keep-{number}", topic_id=_KEEP)
+            partition(path / f"keep-{number}", topic_id=KEEP)
         cluster_log(folder / "cluster", topics_on(self.disks), (2, 3))
         self.source = ("--from", f"metadata:{folder}/cluster/__cluster_metadata-0")
         for command in (

@@ -1,4 +1,7 @@
-"""A daemon beside one log dir of four that hangs: it starts, captures on the others, answers, takes the disk back.
+"""A daemon beside one log dir of four that hangs: it starts, works on the others, answers, takes the disk back.
+
+What it does on the others is done, and answered, before the disk goes on: captures, purges that come due, holds. What
+is asked of the disk that hangs is refused by its name, and never done late.
 
 Spec: design §2 law 6; attacks A40, A41, A49; reliability §6.3, §7 rows 18, 20.
 """
@@ -16,16 +19,18 @@ import pytest
 
 from logdir.daemon.state import LogDirState
 from tests.builders import TOPIC_ID
-from tests.hung.rig import OLD, Broker, Sick, on_frozen, on_loop
+from tests.hung.rig import KEEP, OLD, Broker, Sick, on_frozen, on_loop
 from tests.kernel.images import Images
 from tests.logdir.daemon.rig import UNIQUE, Process, until
-from tests.tools.ctl import ctl
+from tests.tools.ctl import Said, ctl
 from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
 
 ANSWER_S = 1.0
 """A status comes from memory."""
+DUE = "4s"
+"""A deadline that comes after the disk froze, and before it goes on."""
 START_S = 20.0
 """It waits three seconds for a disk; this machine has two cores, and others use them."""
 
@@ -43,9 +48,9 @@ def daemon_of(broker: Broker) -> Process:
     return Process(config)
 
 
-def delete(broker: Broker, number: int) -> None:
+def delete(broker: Broker, number: int, topic: str = "pay") -> None:
     """Rename the live replica of a disk as a broker does."""
-    path = broker.disks[number] / f"pay-{number}"
+    path = broker.disks[number] / f"{topic}-{number}"
     path.rename(path.with_name(f"{path.name}.{UNIQUE}-delete"))
 
 
@@ -79,9 +84,43 @@ def captured_on(daemon: Process, path: Path) -> bool:
     return any(Path(f"{path}.logdird/deleting").glob(f"{TOPIC_ID}_*")) and daemon.status().missed == 0
 
 
-def is_purged_on(path: Path) -> bool:
+def is_purged_on(path: Path, topic_id: str = OLD) -> bool:
     """Whether what was due is gone."""
-    return not any(Path(f"{path}.logdird/deleting").glob(f"{OLD}_*"))
+    return not any(Path(f"{path}.logdird/deleting").glob(f"{topic_id}_*"))
+
+
+def done(said: Said) -> int:
+    """Return how many lines of an answer say that something was done."""
+    return len(re.findall(r"\bdone\b", said.out))
+
+
+def asked(daemon: Process, verb: str, selector: str, *options: str) -> Said:
+    """Ask the daemon for something about what is staged."""
+    return ctl("staged", verb, selector, *options, "--config", daemon.config, "--apply")
+
+
+def stage_keep(broker: Broker, daemon: Process) -> None:
+    """Have the daemon stage a replica on every disk, which is due a few seconds later."""
+    words = ("--delay", DUE, "--even-over-limit", *broker.source, "--config", daemon.config, "--apply")
+    said = ctl("stage", "keep", *words)
+    assert (said.status, done(said)) == (Exit.DONE, len(broker.disks)), said
+
+
+def require_suspect_named(said: Said, path: Path, status: Exit) -> None:
+    """Assert what a request was answered beside a disk that hangs."""
+    assert said.status == status, said
+    assert f"log-dir-suspect: {path}" in said.err
+
+
+def the_others_do_what_is_asked(sick: Sick, daemon: Process) -> None:
+    """Hold what was captured on the others. A restore is refused: the disk that hangs may hold the replica live."""
+    held = asked(daemon, "hold", "pay")
+    require_suspect_named(held, sick.broker.sick, Exit.PROBLEMS)
+    assert done(held) == len(others(sick.broker)), held
+    refused = asked(daemon, "restore", "pay-0", "--even-if-unknown")
+    require_suspect_named(refused, sick.broker.sick, Exit.REFUSED)
+    assert f"mount or repair {sick.broker.sick} first" in refused.err
+    assert captured_on(daemon, sick.broker.disks[0])
 
 
 def the_others_are_captured_and_the_disk_is_taken_back(sick: Sick, daemon: Process) -> None:
@@ -92,9 +131,10 @@ def the_others_are_captured_and_the_disk_is_taken_back(sick: Sick, daemon: Proce
         delete(broker, broker.disks.index(path))
     until("the others are captured", lambda: all(captured_on(daemon, path) for path in others(broker)))
     assert state_of(daemon, two) is LogDirState.SUSPECT
+    the_others_do_what_is_asked(sick, daemon)
     sick.go_on()
     until("the disk is taken back", lambda: state_of(daemon, two) is LogDirState.ONLINE, 90)
-    until("what was due there is purged", lambda: is_purged_on(two))
+    until("what was due there is purged", lambda: is_purged_on(two) and is_purged_on(two, KEEP))
     until("it is as it was but for that", lambda: is_as_before(sick))
     delete(broker, 1)
     until("it is captured there, too", lambda: captured_on(daemon, two))
@@ -109,11 +149,12 @@ def is_as_before(sick: Sick) -> bool:
 
 
 def lasting(found: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
-    """Return what lies on a disk but for what was due when the daemon started, and its heartbeat."""
+    """Return what lies on a disk but for what was or came due since the daemon started, and its heartbeat."""
+    due = tuple(f"/deleting/{one}_" for one in (OLD, KEEP))
     return {
         path: what
         for path, what in found.items()
-        if f"/deleting/{OLD}_" not in path and not path.endswith(("/heartbeat.json", "/heartbeat.json.tmp"))
+        if not any(one in path for one in due) and not path.endswith(("/heartbeat.json", "/heartbeat.json.tmp"))
     }
 
 
@@ -151,18 +192,32 @@ def test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_la
 ) -> None:
     with on_frozen(images, tmp_path, count=4) as sick:
         broker = sick.broker
-        two = broker.disks[1]
+        one, two, three, four = broker.disks
         daemon = daemon_of(broker)
         with daemon.running():
             assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 4
+            until("what was due is purged", lambda: all(map(is_purged_on, broker.disks)))
+            stage_keep(broker, daemon)
             sick.hang()
-            said = ctl("staged", "hold", "old", "--config", daemon.config, "--apply")
-            assert said.status == Exit.PROBLEMS, said
-            assert f"log-dir-suspect: {two}" in said.err
+            sick = sick._replace(before=broker.seen())
+            assert not any(is_purged_on(path, KEEP) for path in broker.disks), (
+                "it froze too late: the test shows nothing"
+            )
+            require_suspect_named(asked(daemon, "hold", "keep-1"), two, Exit.PROBLEMS)
             until("the disk is SUSPECT", lambda: state_of(daemon, two) is LogDirState.SUSPECT)
+            held = asked(daemon, "hold", "keep-2")
+            require_suspect_named(held, two, Exit.PROBLEMS)
+            assert done(held) == 1, held
+            until("what comes due on others is purged", lambda: is_purged_on(one, KEEP) and is_purged_on(four, KEEP))
+            assert not is_purged_on(three, KEEP)
+            assert broker.seen() == sick.before
+            # What is due on the disk that hangs goes later, as it was never held: the answer was that it is not known.
             the_others_are_captured_and_the_disk_is_taken_back(sick, daemon)
-            held = ctl("staged", "hold", "pay", "--config", daemon.config, "--apply")
-            assert (held.status, held.out.count("done")) == (Exit.DONE, 4), held
+            assert not is_purged_on(three, KEEP)
+            held = asked(daemon, "hold", "pay")
+            assert (held.status, done(held)) == (Exit.DONE, 4), held
+            # None again, because the broker was opened again.
+            assert daemon.status().captured == 4
             assert daemon.stop() == 0
         require_only_captured(sick)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +20,17 @@ import pytest
 
 from logdir.daemon.state import LogDirState
 from tests.builders import log_dir, partition
-from tests.hung.rig import Broker
-from tests.hung.test_daemon import captured_on, daemon_of, delete, problem_of, state_of
+from tests.hung.rig import KEEP, Broker
+from tests.hung.test_daemon import (
+    asked,
+    captured_on,
+    daemon_of,
+    delete,
+    is_purged_on,
+    problem_of,
+    stage_keep,
+    state_of,
+)
 from tests.kernel.images import Images, Mounted, leftovers
 from tests.logdir.daemon.rig import Process, until
 from tests.tools.ctl import ctl, tree
@@ -40,12 +50,32 @@ class One(NamedTuple):
     def sick(self) -> Path:
         return self.broker.disks[1]
 
+    def tree(self) -> dict[str, tuple[object, ...]]:
+        """Return what lies on the disk."""
+        return tree(self.sick, Path(f"{self.sick}.logdird"))
+
+    def stage_keep(self) -> None:
+        """Stage a replica on every disk, which is due a few seconds later."""
+        until("what was due is purged", lambda: all(map(is_purged_on, self.broker.disks)))
+        stage_keep(self.broker, self.daemon)
+
+    def the_others_work(self) -> None:
+        """Capture what is deleted on the others, and purge what comes due there."""
+        self.the_others_capture()
+        one, _, three = self.broker.disks
+        until("the others purge", lambda: is_purged_on(one, KEEP) and is_purged_on(three, KEEP))
+
+    def released(self) -> None:
+        said = ctl("disk", "release", self.sick, "--config", self.daemon.config, "--apply")
+        assert said.status == Exit.DONE, said
+
     def the_others_capture(self) -> None:
         one, two, three = self.broker.disks
+        before = captured_on(self.daemon, two)
         for number in (0, 2):
             delete(self.broker, number)
         until("the others are captured", lambda: captured_on(self.daemon, one) and captured_on(self.daemon, three))
-        assert not captured_on(self.daemon, two)
+        assert captured_on(self.daemon, two) is before
 
     def reload(self) -> None:
         assert self.daemon.process is not None
@@ -56,10 +86,10 @@ class One(NamedTuple):
         found = {disk.log_dir: disk.problem for disk in self.daemon.status().log_dirs}[str(self.sick)]
         return "" if found is None else found.slug
 
-    def again(self) -> Mounted:
-        """Mount the disk again, once nobody has anything of it open any more."""
+    def again(self, path: Path | None = None) -> Mounted:
+        """Mount the disk again, there or elsewhere, once nobody has anything of it open any more."""
         until("nobody uses the disk", lambda: not leftovers(self.disk.image))
-        return Mounted(self.disk.image, self.disk.path, "ext4")
+        return Mounted(self.disk.image, path or self.disk.path, "ext4")
 
     def is_back(self) -> None:
         self.reload()
@@ -107,25 +137,59 @@ def test_a_disk_that_turns_read_only_is_named_and_the_others_go_on(images: Image
     with running(images, tmp_path) as one:
         delete(one.broker, 1)
         until("it captures there", lambda: captured_on(one.daemon, one.sick))
+        one.stage_keep()
         one.disk.abort()
-        (late,) = one.sick.glob("keep-1")
-        before = tree(one.sick, Path(f"{one.sick}.logdird"))
-        said = ctl("staged", "hold", "pay", "--config", one.daemon.config, "--apply")
+        before = one.tree()
+        said = asked(one.daemon, "hold", "pay")
         assert said.status == Exit.PROBLEMS, said
         assert str(one.sick) in said.err
-        for number in (0, 2):
-            delete(one.broker, number)
-        first, _, third = one.broker.disks
-        until("the others are captured", lambda: captured_on(one.daemon, first) and captured_on(one.daemon, third))
-        # What was due is being purged: its next call finds the disk read-only, or a sync of its own fails. Else the
-        # next heartbeat, a minute after the last, cannot be written.
-        until("it is named", lambda: one.slug() != "", 90)
-        assert (state_of(one.daemon, one.sick), one.slug()) in (
-            (LogDirState.READ_ONLY, "disk-read-only"),
-            (LogDirState.QUARANTINED, "sync-failed"),
-        )
-        assert late.is_dir()
-        assert tree(one.sick, Path(f"{one.sick}.logdird")) == before
+        one.the_others_work()
+        # The heartbeat before a purge cannot be written.
+        until("it is named", lambda: one.slug() == "disk-read-only")
+        assert state_of(one.daemon, one.sick) is LogDirState.READ_ONLY
+        # Until the file system is checked, a remount does not let it be written.
+        one.disk.remount(read_only=False)
+        assert (one.tree(), is_purged_on(one.sick, KEEP)) == (before, False)
+        assert one.daemon.stop() == 0
+        one.disk.unmount()
+        assert subprocess.run(["e2fsck", "-fy", one.disk.image], capture_output=True, check=False).returncode in (0, 1)
+        again = one.again()
+        try:
+            assert one.tree() == before
+            one.daemon.start()
+            assert state_of(one.daemon, one.sick) is LogDirState.ONLINE
+            until("what is due there is purged", lambda: is_purged_on(one.sick, KEEP))
+        finally:
+            one.daemon.stop(signal.SIGTERM)
+            again.unmount()
+
+
+def test_a_disk_that_is_remounted_read_only_is_taken_back_when_it_can_be_written(
+    images: Images, tmp_path: Path
+) -> None:
+    with running(images, tmp_path) as one:
+        with pytest.raises(OSError, match="busy"):
+            one.disk.remount(read_only=True)  # The daemon has files open there to be written.
+        one.stage_keep()
+        one.released()
+        one.disk.remount(read_only=True)
+        one.reload()
+        until("it is named", lambda: one.slug() == "disk-read-only")
+        assert state_of(one.daemon, one.sick) is LogDirState.READ_ONLY
+        assert problem_of(one.daemon, one.sick).endswith("remount it read-write; then reload logdird (SIGHUP)")
+        said = asked(one.daemon, "hold", "keep-1")
+        assert said.status == Exit.REFUSED, said
+        assert f"disk-read-only: {one.sick}" in said.err
+        one.disk.remount(read_only=False)
+        delete(one.broker, 1)
+        before = one.tree()
+        one.the_others_work()
+        # Nothing is written there, although it can be, before an operator has it opened again.
+        assert (one.tree(), is_purged_on(one.sick, KEEP)) == (before, False)
+        one.reload()
+        until("the disk is taken back", lambda: state_of(one.daemon, one.sick) is LogDirState.ONLINE)
+        until("it captures there, too", lambda: captured_on(one.daemon, one.sick))
+        until("what is due there is purged", lambda: is_purged_on(one.sick, KEEP))
 
 
 def test_a26_a_disk_that_is_unmounted_under_the_daemon_gets_nothing_in_its_place(

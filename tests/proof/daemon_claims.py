@@ -16,7 +16,7 @@ _HUNG: Final = "tests/hung"
 _LOOP: Final = "root, loop devices, FUSE"
 HUNG_DAEMON: Final = Claim(
     key="daemon-hung-disks",
-    text="a daemon one of whose disks hangs or is frozen captures on the others, answers, and takes the disk back",
+    text="a daemon beside a disk that hangs or is frozen captures, purges, holds on the others, answers, takes it back",
     where=(
         f"{_HUNG}/test_daemon.py::test_a49_a_daemon_starts_beside_a_disk_whose_reads_hang_and_takes_it_back",
         f"{_HUNG}/test_daemon.py::test_a40_a49_a_disk_that_freezes_amid_the_work_harms_no_other_and_nothing_late",
@@ -28,15 +28,22 @@ HUNG_DAEMON: Final = Claim(
 )
 SICK_DAEMON: Final = Claim(
     key="daemon-sick-disks",
-    text="so does one whose disk is full, read-only, unmounted or swapped, or is released, made again and mounted",
+    text="so does one whose disk is full, read-only, unmounted, swapped, an old copy, or is released, made again",
     where=(
         f"{_HUNG}/test_daemon_disks.py::test_a10_a_disk_that_fills_up_keeps_nothing_and_the_others_do",
         f"{_HUNG}/test_daemon_disks.py::test_a_disk_that_turns_read_only_is_named_and_the_others_go_on",
+        f"{_HUNG}/test_daemon_disks.py::test_a_disk_that_is_remounted_read_only_is_taken_back_when_it_can_be_written",
         f"{_HUNG}/test_daemon_disks.py::test_a26_a_disk_that_is_unmounted_under_the_daemon_gets_nothing_in_its_place",
         f"{_HUNG}/test_daemon_disks.py::test_a25_another_disk_in_its_place_is_not_taken_for_it",
+        *tests_of(
+            f"{_HUNG}/test_daemon_swapped.py",
+            "a25_an_old_copy_of_a_disk_in_its_place_is_left_as_it_is_until_it_is_accepted",
+            "a25_the_disk_itself_is_taken_back_after_an_old_copy_of_it",
+            "a25_two_disks_of_one_broker_in_each_others_place_are_worked_on_as_before",
+        ),
         f"{_HUNG}/test_release.py::test_a_disk_is_unmounted_made_again_mounted_and_taken_back_while_the_others_capture",
     ),
-    sizes={"disks": Sizes(full=5, ci=5)},
+    sizes={"disks": Sizes(full=9, ci=9)},
     counted="disks",
     needs=_LOOP,
 )

@@ -14,6 +14,7 @@ Spec: design §3.3; attacks A17, A50; kafka-behaviour §3.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,6 +23,7 @@ from logdir.decide import capture as rule
 from logdir.decide.auto_capture import CapturePolicy, passed_over
 from logdir.decide.capture import CAPTURABLE, plan_capture
 from logdir.decide.stale_disk import STALE_DISK
+from logdir.disk.kernel.calls import Identity
 from logdir.disk.kernel.failure import as_disk_error
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
@@ -61,7 +63,9 @@ class Leavers:
     names: dict[str, frozenset[str]] = field(default_factory=dict)
     """By log dir: the directories that were there at the last look."""
     handled: set[Place] = field(default_factory=set)
-    """Captured, or passed over, since the broker was opened."""
+    """Captured, or passed over, on the disks that are open."""
+    identities: dict[str, Identity] = field(default_factory=dict)
+    """By log dir: its directory as it was opened last."""
     unread: frozenset[str] = frozenset()
     """Log dirs that could not be read at the last look, or gave no answer."""
     has_changed: bool = True
@@ -78,11 +82,24 @@ class Leavers:
     """How many looks there were."""
     starts: SeenStarts = field(default_factory=SeenStarts)
 
-    def reopened(self) -> None:
-        """Forget what was known of the log dirs as they were open before, and what their workers had linked."""
+    def reopened(self, broker: OpenBroker) -> None:
+        """Forget what was known of the log dirs as they were open before, and what their workers had linked.
+
+        What is captured stays known where the same disk is mounted: an older copy of it may hold the same names, not
+        captured.
+
+        Args:
+            broker: As it is open now.
+        """
         self.mtimes.clear()
         self.names.clear()
         self.linked.clear()
+        before, self.identities = self.identities, {}
+        for open_dir in broker.open_dirs:
+            with suppress(OSError, LogDirError):
+                self.identities[open_dir.log_dir] = open_dir.top.identity()
+        same = dict(before.items() & self.identities.items())
+        self.handled = {place for place in self.handled if place[0] in same}
 
     def glance(self, broker: OpenBroker, *, is_same_required: bool) -> Glances:
         """Glance at every log dir, as ``broker.glance``; ``new`` takes what it returns."""

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.service.batch.unlocked import recover_if_stopped
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.opening import opened
@@ -172,6 +173,8 @@ def run(spec: Spec, broker: OpenBroker, request: Any, *, is_applied: bool, repor
     shown = spec.case.plan(broker, request)
     items, problems = list(shown.items), list(shown.problems)
     if is_applied and not shown.is_empty:
+        if broker.request.accepted_stale:
+            broker.beat(read_instant())  # An accepted disk is in use with the others from now on.
         items, problems = spec.case.apply(broker, shown, reporter)
     make: Callable[..., ItemsResult] = getattr(shown, "result", ItemsResult)
     problems = [*broker.notes, *problems]

@@ -529,8 +529,26 @@ def test_what_is_not_handled_is_listed_again_after_the_broker_was_opened_again(r
     gone = rig.delete("pay-0")
     os.utime(rig.disks[0], (1_600_000_000, 1_600_000_000))  # Of what changed just now a listing is not relied on.
     assert rig.leavers.new(rig.broker) == ((str(rig.disks[0]), gone.name),)
-    rig.leavers.reopened()
+    rig.leavers.reopened(rig.broker)
     assert rig.leavers.new(rig.broker) == ((str(rig.disks[0]), gone.name),)
+
+
+def test_a25_what_is_captured_stays_known_while_the_same_directory_lies_there(rig: Rig) -> None:
+    rig.leavers.reopened(rig.broker)
+    gone = [rig.delete(f"pay-{number}", disk=number) for number in range(2)]
+    assert len(rig.look().items) == 2
+    rig.leavers.reopened(rig.broker)
+    assert rig.leavers.new(rig.broker) == ()
+    # An older copy of the second: the same name, and the capture is not there.
+    old = rig.disks[1].with_name("old")
+    shutil.copytree(rig.disks[1], old)
+    rig.disks[1].rename(rig.disks[1].with_name("away"))
+    old.rename(rig.disks[1])
+    staged = Path(f"{rig.disks[1]}.logdird/deleting/{TOPIC_ID}_1")
+    shutil.rmtree(staged)
+    with opened(BrokerRequest(server_properties=str(rig.properties)), changes=False) as broker:
+        rig.leavers.reopened(broker)
+        assert rig.leavers.new(broker) == ((str(rig.disks[1]), gone[1].name),)
 
 
 def test_of_a_log_dir_that_the_broker_has_no_more_nothing_is_left_to_capture(tmp_path: Path) -> None:
@@ -540,6 +558,6 @@ def test_of_a_log_dir_that_the_broker_has_no_more_nothing_is_left_to_capture(tmp
     with opened(request, changes=True) as broker:
         assert len(rig.leavers.new(broker)) == 1
     rig.properties.write_text(f"broker.id=1\nlog.dirs={rig.disks[0]}\n")
-    rig.leavers.reopened()
     with opened(request, changes=True) as broker:
+        rig.leavers.reopened(broker)
         assert rig.leavers.new(broker) == ()

@@ -19,6 +19,7 @@ from typing import Final, assert_never
 from logdir.decide.layout import transitions as rule
 from logdir.decide.layout.action import Decision, LayoutView, MoveToTopicNames
 from logdir.disk.batch_loop import Held
+from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import start_block
 from logdir.disk.record.start_block import StartBlockState
 from logdir.errors import MalformedMessageError, RefusedError
@@ -130,7 +131,8 @@ def plan(broker: OpenBroker, asked: LayoutRequest) -> LayoutPlanned:
 
 
 def prepare(broker: OpenBroker) -> None:
-    """Run crash recovery on a broker; every log dir that answers must be changeable.
+    """Run crash recovery on a broker; every log dir that answers must be changeable. A stale disk that was accepted is
+    in use with the others from then on.
 
     Raises:
         RefusedError: a log dir may not be changed; nothing was changed.
@@ -138,6 +140,8 @@ def prepare(broker: OpenBroker) -> None:
     """
     _require_none_quarantined(broker)
     broker.recover()
+    if broker.request.accepted_stale:
+        broker.beat(read_instant())
 
 
 def apply(broker: OpenBroker, shown: LayoutPlanned, reporter: Reporter) -> LayoutResult:

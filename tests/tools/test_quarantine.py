@@ -98,14 +98,22 @@ def test_a25_a_disk_that_returned_is_told_and_nothing_of_it_changed_until_somebo
     assert ctl("stage", "new", *elsewhere(tmp_path), *named, "--apply", "--even-over-limit").status == Exit.DONE
 
 
-@pytest.mark.parametrize("verb", ["hold", "purge", "restore"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("staged", "hold", "pay"),
+        ("staged", "purge", "pay"),
+        ("staged", "restore", "pay", "--even-if-unknown"),
+        ("layout", "rollback"),
+    ],
+    ids=" ".join,
+)
 def test_a25_a_command_that_changes_something_accepts_the_disk_for_those_after_it(
-    verb: str, named: Named, tmp_path: Path
+    words: tuple[str, ...], named: Named, tmp_path: Path
 ) -> None:
     put_back(tmp_path, 5)
-    options = ("--even-if-unknown",) if verb == "restore" else ()
     stale = ("--even-if-stale-disk", tmp_path / "d2")
-    assert ctl("staged", verb, "pay", *options, *named, *stale, "--apply").status == Exit.DONE
+    assert ctl(*words, *named, *stale, "--apply").status == Exit.DONE
     said = ctl("staged", "ls", *named)
     assert (said.status, said.err) == (Exit.DONE, ""), said
 

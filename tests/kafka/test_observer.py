@@ -6,6 +6,7 @@ What an operator restored is not called early, and what goes by itself is.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ KEY = f"{TOPIC_ID}_1"
 def _staged(log_dir: Path, delay_ms: int | None, *, at_ms: int = 4_000_000_000_000) -> Path:
     path = Path(work_of(log_dir), "deleting", KEY)
     path.mkdir(parents=True)
+    path.parent.with_name("incoming").mkdir(exist_ok=True)
     (path / MARKER).write_text(json.dumps({"staged_at_ms": at_ms, "delay_ms": delay_ms}))
     return path
 
@@ -86,7 +88,34 @@ def test_what_goes_in_time_by_its_marker_may_be_early_by_the_clock_of_the_test(
     observer.look()
     lines = observer.early()
     assert len(lines) == is_early, lines
-    assert all("before the delay from its deletion had passed" in line for line in lines)
+    assert all(line.endswith(" ms before its delay had passed by the clock of the test") for line in lines)
+
+
+def test_the_delay_of_a_capture_counts_from_its_copy_and_of_others_from_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boottime_ms = 0
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: boottime_ms * 1_000_000)
+    for number, is_captured in enumerate((True, False)):
+        boottime_ms = 10_000
+        log_dir = tmp_path / f"d{number}"
+        incoming = Path(work_of(log_dir), "incoming")
+        path = _staged(log_dir, 1000, at_ms=1_000_000_000_000)
+        path.rename(incoming / KEY)
+        observer = Observer([log_dir])
+        observer.expect(TOPIC_ID, 1000, is_captured=is_captured)
+        boottime_ms = 10_900
+        (incoming / KEY).rename(tmp_path / "begun")
+        observer.look()
+        (tmp_path / "begun").rename(incoming / KEY)
+        boottime_ms = 10_930
+        observer.look()
+        (incoming / KEY).rename(path)
+        boottime_ms = 11_500
+        observer.look()
+        path.rename(tmp_path / f"purged{number}")
+        observer.look()
+        assert len(observer.early()) == is_captured
 
 
 def test_what_is_staged_though_nobody_asked_for_its_removal_is_said(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ class Soak:
 
         def begin() -> None:
             for log in logs:
-                world.observer.expect(log.topic_id, DELAYS_MS[log.topic[0]])
+                world.observer.expect(log.topic_id, DELAYS_MS[log.topic[0]], is_captured=True)
                 log.place, log.since_ms, log.delay_ms = Place.DELETED, now_ms(), DELAYS_MS[log.topic[0]]
             for topic in chosen:
                 world.rig.client.delete(topic)

@@ -249,9 +249,9 @@ def test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopp
     assert amid >= starts // 2
     counts = {
         "replicas staged by documents": feeder.staged,
-        "of these restored": feeder.restored,
+        "replicas restored after documents": feeder.restored,
         "replicas staged by an operator": operator.staged,
-        "of those restored": operator.restored,
+        "replicas restored for an operator": operator.restored,
     }
     assert {what: count for what, count in counts.items() if count < starts} == {}
     record_proof(DAEMON_STARTS, {"starts": starts, **counts}, seeds=SEED)

@@ -38,7 +38,7 @@ TOPICS: Final = 12
 _WORKER_KILLS: Final = 2
 """Of one daemon: it waits longer each time before it opens its broker again."""
 _REQUEST_SECONDS: Final = 8
-GONE_MEANWHILE: Final = "removed by the broker while the daemon was down too long, as it says"
+GONE_MEANWHILE: Final = "removed by the broker while the daemon was down too long, each named by it"
 VICTIMS: Final = ("daemon", "worker", "watch", "broker")
 
 

@@ -34,13 +34,13 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "renamed by hand": BROKERS,
     "adopted": BROKERS,
     "both adopted": BROKERS,
-    "daemon": ("3.9.2", "4.3.1"),
+    "daemon": RELEASES,
     "client": BROKERS,
     "guided": BROKERS,
-    "daemon soak": ("4.3.1",),
-    "live cluster": ("3.9.2", "4.3.1"),
-    "daemon starts": ("4.3.1",),
-    "daemon undo": ("3.9.2", "4.3.1"),
+    "daemon soak": RELEASES,
+    "daemon starts": RELEASES,
+    "live cluster": RELEASES,
+    "daemon undo": RELEASES,
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -64,7 +64,9 @@ class Log:
     may_go: bool = False
     """Whether an operator asked for its purge."""
     is_excused: bool = False
-    """Whether the daemon was down for so long after its deletion that its broker may have removed it."""
+    """Whether the daemon was down for so long after its deletion that its broker may have removed it. The daemon has to
+    say so: it names a time without a look, or counts a miss.
+    """
     former_ids: frozenset[str] = frozenset()
     """Topic ids it was deleted with and adopted from; its broker or another capture may have it under one of them."""
     files: frozenset[str] = frozenset()
@@ -115,8 +117,9 @@ class Model:
 class Judge:
     """Compares a look with the model; forgets what was purged in time."""
 
-    def __init__(self, model: Model, observer: Observer) -> None:
-        self._model, self._observer = model, observer
+    def __init__(self, model: Model, observer: Observer, is_named: Callable[[Log], bool]) -> None:
+        """Take the model, the observer, and what tells whether the daemon names the loss of a log."""
+        self._model, self._observer, self._is_named = model, observer, is_named
         self.is_broker_running = True
         """Whether it may rename and remove directories: it does so with every log of a deleted topic."""
         self.is_recovered = False
@@ -189,6 +192,8 @@ class Judge:
         model = self._model
         was_kept = log.place is Place.STAGED or log.content in model.captured or self._observer.has_seen(log.key)
         if log.is_excused and not was_kept:
+            if not self._is_named(log):
+                return [f"unnamed: {log} was removed by its broker uncaptured, and the daemon says nothing of it"]
             model.excused += 1
             model.partial.add(log.key)
         elif not was_kept or not self._may_be_gone(log):

@@ -38,7 +38,7 @@ TOPICS: Final = 12
 _WORKER_KILLS: Final = 2
 """Of one daemon: it waits longer each time before it opens its broker again."""
 _REQUEST_SECONDS: Final = 8
-GONE_MEANWHILE: Final = "removed by the broker while the daemon was down too long"
+GONE_MEANWHILE: Final = "removed by the broker while the daemon was down too long, each named by it"
 VICTIMS: Final = ("daemon", "worker", "watch", "broker")
 
 
@@ -49,6 +49,8 @@ class Report:
     killed: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By what was in progress, and victim."""
     broker_starts: int = 0
+    too_long: int = 0
+    """How often the daemon, or a worker, was down for so long that its broker may have removed what was deleted."""
 
     @property
     def kills(self) -> int:
@@ -72,7 +74,8 @@ class Report:
         """Return the kills: all, those of each victim, those amid an operation, and those inside each."""
         victims = {f"kills of the {victim}": self.of(victim) for victim in VICTIMS}
         inside = {f"inside {what}": self.inside(what) for what in sorted({what for what, _ in self.killed} - {IDLE})}
-        return {"kills": self.kills, **victims, "kills amid an operation": self.amid, **inside}
+        amid = {"kills amid an operation": self.amid, "times without a daemon that were too long": self.too_long}
+        return {"kills": self.kills, **victims, **amid, **inside}
 
     def histogram(self) -> str:
         """Return a table: a row for each thing in progress, a column for each victim."""
@@ -242,6 +245,7 @@ class Soak:
 
         def begin() -> None:
             for log in logs:
+                world.observer.expect(log.topic_id, DELAYS_MS[log.topic[0]], is_captured=True)
                 log.place, log.since_ms, log.delay_ms = Place.DELETED, now_ms(), DELAYS_MS[log.topic[0]]
             for topic in chosen:
                 world.rig.client.delete(topic)
@@ -297,6 +301,7 @@ class Soak:
             return None
         topic = self._draw.choice(names)
         logs = [log for log in world.model.at(Place.LIVE) if log.topic == topic]
+        world.observer.expect(logs[0].topic_id, None)
 
         def goal() -> bool:
             found = self._found()
@@ -368,6 +373,7 @@ class Soak:
         (new_id,) = new
         replaced = [log for log in world.model.at(Place.LIVE) if log.topic == topic]
         asked_ms = now_ms()
+        world.observer.expect(new_id, REPLACED_MS)
         for log in replaced:
             log.since_ms, log.delay_ms = asked_ms, REPLACED_MS
 
@@ -527,6 +533,7 @@ class Soak:
     def _excuse(self, down_ms: int) -> None:
         """Excuse what was deleted while the daemon was down for long."""
         if self._killed in ("daemon", "worker") and down_ms > DELETE_DELAY_MS - SWEEP_MS:
+            self.report.too_long += 1
             for log in self.world.model.at(Place.DELETED):
                 if log.since_ms > self._down_ms - DELETE_DELAY_MS:
                     log.is_excused = True

@@ -11,6 +11,7 @@ import fcntl
 import os
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,7 @@ from tests.kafka.client import ClientError
 from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
 from tests.kafka.soak.disk import Record, digest, look, records_of, work_of
+from tests.kafka.soak.gap import is_gap_over
 from tests.kafka.soak.kill import Task, children, is_watch
 from tests.kafka.soak.model import Judge, Log, Model, Place, now_ms
 from tests.kafka.soak.observer import Observer
@@ -76,8 +78,10 @@ class World:
         config.write_text(CONFIG.format(properties=properties))
         self.daemon = Process(config)
         self.observer = Observer(self.broker.log_dirs)
-        self.judge = Judge(self.model, self.observer)
+        self.judge = Judge(self.model, self.observer, self.names_loss)
         self._sent = 0
+        self._misses: Counter[int] = Counter()
+        """By process id of a daemon: how many of the misses that it counts are explained by a loss."""
 
     def start(self) -> None:
         """Start daemon and observer."""
@@ -179,6 +183,17 @@ class World:
         """
         ran, _ = client.run(self.daemon.socket, spec_of(command), request, is_applied=True)
         return ran
+
+    def names_loss(self, log: Log) -> bool:
+        """Whether the daemon names the loss of a log: its history has a gap in which it may have gone, or its status
+        counts a miss that names no other.
+        """
+        if any(is_gap_over(event, log.since_ms + DELETE_DELAY_MS) for event in self.daemon.events()):
+            return True
+        if self.daemon.has_ended() or self.daemon.status().missed == self._misses[self.pid]:
+            return False
+        self._misses[self.pid] += 1
+        return True
 
     def until_asked(self, command: str, request: Any, goal: Callable[[], bool], first: object) -> None:
         """Repeat a request that was cut off, as its operator would, until what it asks for is so.

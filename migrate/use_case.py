@@ -169,7 +169,7 @@ def report(command: str, plan_dir: Path, output: Path | None) -> ReportResult:
 
 
 def require_spark(command: str) -> None:
-    """Return if all packages of the extra ``logdird[fleet]`` are installed.
+    """Check that all packages of the extra ``logdird[fleet]`` are installed.
 
     Raises:
         NoSparkError: a package is missing.

@@ -34,7 +34,7 @@ from logdir.wire.metadata_fast import read_fast
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watermark:
-    """How far the log is committed, as learnt from its leader, or from what was used before."""
+    """How far the log is committed: as its leader said, or as far as it was followed before."""
 
     offset: int
     """All records below it are committed."""

@@ -53,7 +53,7 @@ def snapshot_batches(file: MetadataFile) -> Iterator[SnapshotBatch]:
 
 
 def require_ended(path: str, open_since: int | None) -> None:
-    """Return if no transaction is open at the end of a snapshot: its rows would be missing from the image, and what
+    """Check that no transaction is open at the end of a snapshot: its rows would be missing from the image, and what
     they name would seem to be removed.
 
     Args:

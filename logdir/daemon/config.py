@@ -310,7 +310,7 @@ class _Reader:
         self.problems.append(Problem(_SLUG, f"{self.file}: {where}" if where else self.file, expected, found, fix))
 
     def mapping(self, value: object, where: str, known: set[str] | None) -> dict[Any, Any]:
-        """Return a mapping; record keys that are not among the known ones (``None``: any key may stand there)."""
+        """Return a value as a mapping; note as a problem a value that is none, and each key that is not ``known``."""
         if value is None and not where:
             value = {}
         if not isinstance(value, dict):

@@ -32,7 +32,10 @@ def reloading_error(file: str) -> ReloadingError:
     """Return that a configuration file was read again."""
     found = "one that was read again; the log dirs are opened by it first"
     return ReloadingError(
-        file, expected="the configuration of the open log dirs", found=found, fix="nothing: it goes on"
+        file,
+        expected="the configuration that is in use",
+        found=found,
+        fix="nothing to do: the purge goes on after that",
     )
 
 

@@ -133,7 +133,7 @@ class DaemonProcess:
                 self._reload()
 
     def _require_threads(self, control: Control) -> None:
-        """Return if the threads work without which the daemon does not what it seems to do.
+        """Check that the threads work without which the daemon does not what it seems to do.
 
         Raises:
             LogDirError: one has ended: the daemon ends, and is started again.

@@ -94,7 +94,7 @@ class Quarantines:
                 yield open_dir
 
     def require_ours(self, open_dir: OpenLogDir) -> None:
-        """Return if a log dir that is quarantined until its next heartbeat is still ours: no look asks for that.
+        """Check that a log dir that is quarantined until its next heartbeat is still ours: no look asks for that.
 
         Raises:
             LogDirReplacedError: its owner lock was replaced, or its path leads to another directory.

@@ -117,9 +117,9 @@ class Session:
 
         Args:
             config: The configuration.
-            kept: Of former sessions; added to now and later.
+            kept: What is kept from one session to the next; this one adds to it.
             is_first: Whether the daemon starts: then only a log dir that cannot be read or written, or is not
-                formatted, is left out, and anything else that is wrong ends the start. Later whatever has a fault is.
+                formatted, is left out, and any other fault ends the start. Later each log dir with a fault is left out.
 
         Raises:
             ConfigError: the broker's configuration is invalid.
@@ -127,7 +127,7 @@ class Session:
             NoPermissionError: this process does not run as the owner of a log dir.
             RefusedError: at the start, a file of the broker can be neither linked nor leased (``proof.prove``).
             WorkRootOwnedError: another logdird process works there.
-            LogDirError: as ``opening.opened``; no log dir can be opened.
+            LogDirError: no log dir can be opened; the errors of ``opening.opened``.
         """
         failed = dict(kept.resting)
         kept.resting.clear()
@@ -331,7 +331,7 @@ class Session:
         return bool({port.log_dir for port in suspect} - self.kept.unreaped.pids().keys())
 
     def require_same(self) -> None:
-        """Return if configuration, owner locks and mounts are as the session began.
+        """Check that configuration, owner locks and mounts are as the session began.
 
         Raises:
             RefusedError: the broker's configuration changed.

@@ -137,7 +137,11 @@ class Work:
         self.session.list()
 
     def capture(self, glances: Glances | None = None) -> bool:
-        """Capture what is new since the last call, by a glance that was not used yet; return whether anything is."""
+        """Capture what the broker removes since the last call; return whether there was anything new to capture.
+
+        Args:
+            glances: Names of all log dirs that were read just now; ``None``: they are read here.
+        """
         if not self.is_automatic:  # Law 4: on a stopped broker nothing is done by itself.
             if glances is not None:  # So that the next one finds no change.
                 self.session.kept.leavers.new(self.session.broker, glances)

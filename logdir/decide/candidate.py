@@ -52,7 +52,7 @@ _WHY: Final = {AssignmentState.IN_SYNC: Why.LAST_COPY, AssignmentState.OTHER_NAM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingCandidate:
-    """A live replica that is staged unless something forbids it, and why."""
+    """A live replica that is to be staged, and the reason for it; something may still forbid it."""
 
     one: LogDirFacts
     replica: Replica

@@ -157,13 +157,13 @@ def judge(
 
     Args:
         volume: The planned staging.
-        record: From ``highest``.
+        record: The stagings of the last 24 hours, as ``highest`` returned them.
         now: The current instant.
         percent: ``reconcile.max.staged.percent``, 0 to 100.
         is_confirmed: Whether an operator has confirmed it; then everything is allowed, and counted all the same.
 
     Returns:
-        The record to write first, or why the staging waits.
+        The record to write before the staging begins, or why the staging waits.
     """
     counted = () if record is None else recent(record, now)
     if not is_counted(volume.evidence) or volume.partitions == 0:

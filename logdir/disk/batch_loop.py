@@ -31,7 +31,7 @@ class Held(Protocol):
     """What a turn holds: Kafka's locks, or, for a command that takes none, only the permission to go on."""
 
     def require_held(self) -> None:
-        """Return if changes are still allowed; called before each step. Raises ``LogDirError``."""
+        """Check that changes are still allowed; called before each step. Raises ``LogDirError``."""
 
     def expired(self, now_boottime_ms: int, /) -> bool:
         """Return whether the turn must end after the step that was just carried out."""

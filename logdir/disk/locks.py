@@ -94,7 +94,7 @@ class HeldLock:
         return self._descriptor >= 0 and _has_name(self._directory, self.name, self._descriptor)
 
     def require_held(self) -> None:
-        """Return if the name of the lock file still leads to the file that is locked.
+        """Check that the name of the lock file still leads to the file that is locked.
 
         Raises:
             LogDirReplacedError: the name leads to another file: nothing may be changed under this lock any more.

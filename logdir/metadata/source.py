@@ -193,7 +193,7 @@ class _Reader:
         self._offset, self._epoch = snapshot.offset, snapshot.epoch
 
     def follow(self, bound: int | None) -> None:
-        """Read the log behind the snapshot that was loaded, or from offset 0.
+        """Read the log from where the loaded snapshot ends; without a snapshot from offset 0.
 
         Args:
             bound: Offset from which on nothing is read; ``None``: to its end.

@@ -195,9 +195,9 @@ def classify(name: str, kind: Type, place: Place, prefix: str = "") -> Named | I
 
 
 def followed(name: str, seen: Named) -> Named:
-    """Return what a broker takes a link at the top of a log dir for: with a ``-future`` name for a future replica.
+    """Return what a broker takes a symbolic link at the top of a log dir for.
 
-    It promotes that replica.
+    A link with a ``-future`` name counts as a future replica: the broker promotes it.
 
     Args:
         name: The name of the link.

@@ -115,7 +115,7 @@ def look_again(
         closely: As for ``replicas.look``.
 
     Returns:
-        The new facts. An unreadable log dir has its problem, as in a full scan.
+        The new facts. Those of a log dir that cannot be read hold the problem, as in a full scan.
     """
     before, number = memory.names, memory.number
     # Listed before any directory is read: a change meanwhile shows as a new name, inode or stamp in the next scan.

@@ -69,7 +69,7 @@ class AdoptRequest:
     """``--even-if-unknown``: adopt where the topic may still have its old id; the staged directory is kept."""
 
     def require_valid(self) -> None:
-        """Return if selector, delays, topic and source are valid. Raises ``ConfigError``."""
+        """Check that selector, delays, topic and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_delays(self.delays)
         require_source(self.source)

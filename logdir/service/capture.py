@@ -47,7 +47,7 @@ class CaptureRequest:
     """Whether the captures get no deadline."""
 
     def require_valid(self) -> None:
-        """Return if selector and delays are valid. Raises ``ConfigError``."""
+        """Check that selector and delays are valid. Raises ``ConfigError``."""
         self.parsed()
         require_delays(self.delays)
 
@@ -188,7 +188,7 @@ def _undone(row: ItemResult) -> ItemResult:
 
 
 def row_and_item(action: Capture) -> tuple[ItemResult, CaptureItem]:
-    """Return the planned row of a capture, and the operation on its disk."""
+    """Return the row that shows a planned capture, and what its disk is asked to do."""
     return _row(action), CaptureItem(name=action.replica.path, delay_ms=action.delay_ms)
 
 

@@ -46,7 +46,7 @@ class ExportRequest:
     """The directory for the copies; it must exist."""
 
     def require_valid(self) -> None:
-        """Return if the selector is valid and a directory is named. Raises ``ConfigError``."""
+        """Check that the selector is valid and a directory is named. Raises ``ConfigError``."""
         if not self.output:  # An empty path would mean the current directory.
             raise ConfigError((Problem("config-error", "-o", "a directory for the copies", "an empty text"),))
         self.selection.require_valid()

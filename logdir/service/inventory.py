@@ -56,7 +56,7 @@ class InventoryRequest:
     """Whether the inventories are needed, or only their counts."""
 
     def require_valid(self) -> None:
-        """Return if an output directory, if given, has a name. Raises ``ConfigError``."""
+        """Check that an output directory, if given, has a name. Raises ``ConfigError``."""
         if self.output is not None and (not self.output or "\0" in self.output):
             raise ConfigError((Problem("config-error", "--output", "a directory to write to", "no path"),))
 
@@ -163,7 +163,7 @@ def _scans(ports: BrokerPorts, request: InventoryRequest) -> list[Scan]:
 
 
 def require_place(ports: BrokerPorts, output: str) -> None:
-    """Return if the output directory lies in no log dir and in no work root. Each disk is checked by its worker.
+    """Check that the output directory lies in no log dir and in no work root. Each disk is checked by its worker.
 
     Raises:
         RefusedError: it lies in one.

@@ -65,7 +65,7 @@ class LayoutRequest:
     """Only for *rollback*: log dirs that may be lacking. Their start block and topic-id layout stay."""
 
     def require_valid(self) -> None:
-        """Return if a plan document is given for a verb that takes one, and for no other.
+        """Check that a plan document is given for a verb that takes one, and for no other.
 
         Raises:
             MalformedMessageError: it is not.

@@ -60,7 +60,7 @@ class MetadataRequest:
     """How long the disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
-        """Return if every path in the request is valid. Raises ``ConfigError``."""
+        """Check that every path in the request is valid. Raises ``ConfigError``."""
         for flag, path in (("--snapshot", self.snapshot), ("--directory", self.directory)):
             if path is not None and (not path or "\0" in path):
                 raise ConfigError((Problem("config-error", flag, "a valid path", path or "none"),))

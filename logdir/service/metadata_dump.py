@@ -49,7 +49,7 @@ class MetadataDumpRequest:
     """How long a disk may give no sign of life before it is SUSPECT."""
 
     def require_valid(self) -> None:
-        """Return if it names files or a broker, and a supported release. Raises ``ConfigError``."""
+        """Check that it names files or a broker, and a supported release. Raises ``ConfigError``."""
         if bool(self.files) == (self.place is not None):
             found = "both" if self.files else "neither"
             raise ConfigError((Problem("config-error", "metadata dump", "files, or a broker", found),))

@@ -68,7 +68,7 @@ class PurgeRequest:
     """Replicas whose loss the reporter has received before."""
 
     def require_valid(self) -> None:
-        """Return if the request is valid.
+        """Check that the request is valid.
 
         Raises:
             ConfigError: selector or source is invalid, or an override has no selector.

@@ -57,7 +57,7 @@ class RestoreRequest:
     """``--even-if-unknown``: restore what is not known to be still assigned here; never what is known to be gone."""
 
     def require_valid(self) -> None:
-        """Return if selector and source are valid. Raises ``ConfigError``."""
+        """Check that selector and source are valid. Raises ``ConfigError``."""
         self.selection.require_valid()
         require_source(self.source)
 

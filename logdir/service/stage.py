@@ -66,7 +66,7 @@ class StageRequest:
     """``--even-if-unknown``: stage what is not known to be assigned here or not."""
 
     def require_valid(self) -> None:
-        """Return if selector, delays and source are valid. Raises ``ConfigError``."""
+        """Check that selector, delays and source are valid. Raises ``ConfigError``."""
         parse(self.selector)
         require_delays(self.delays)
         require_source(self.source)

@@ -112,9 +112,10 @@ def _of_key(key: int, direction: Direction, version: int, form: Form) -> Message
 
 def _checked(found: Message | None, name: str, direction: Direction, version: int, form: Form) -> Message:
     if found is None:
+        text = "of a KIP's text" if form is Form.KIP else "of Kafka's releases"
         raise UnknownMessageError(
             f"{name} {direction}",
-            expected=f"a message known to this release in the form {form}",
+            expected=f"a message that this release knows, {text}",
             found="no such message",
         )
     if version not in found.versions:

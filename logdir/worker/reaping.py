@@ -68,7 +68,7 @@ class Unreaped:
         return _without_log(path) not in map(_without_log, self.pids())
 
     def require_ended(self, path: str) -> None:
-        """Return if no process is kept that was started for a path, as ``has_ended``.
+        """Check that no process is kept that was started for a path, as ``has_ended``.
 
         Raises:
             LogDirSuspectError: one has not ended.

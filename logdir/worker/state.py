@@ -222,13 +222,13 @@ def take_owner_lock(opened: WorkerState) -> str:
 
 @worker_call
 def require_owner_lock(opened: WorkerState) -> None:
-    """Return if the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
+    """Check that the owner lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.own().require_held()
 
 
 @worker_call
 def require_in_place(opened: WorkerState) -> None:
-    """Return if all paths still lead to the open directories. Raises as ``WorkRoot.require_same``."""
+    """Check that all paths still lead to the open directories. Raises as ``WorkRoot.require_same``."""
     if opened.root is not None:
         opened.root.require_same(opened.disk)
 
@@ -247,7 +247,7 @@ def take_kafka_lock(opened: WorkerState, log_dir: str) -> tuple[int, int]:
 
 @worker_call
 def require_kafka_lock(opened: WorkerState) -> None:
-    """Return if Kafka's lock file was not replaced. Raises ``LogDirReplacedError``."""
+    """Check that Kafka's lock file was not replaced. Raises ``LogDirReplacedError``."""
     opened.held().require_held()
 
 

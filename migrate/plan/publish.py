@@ -102,7 +102,7 @@ def write_file(path: Path, pieces: bytes | Iterable[bytes], *, mode: int = 0o644
 
 
 def require_absent(path: Path) -> None:
-    """Return if an output path is free and outside all log dirs; called before hours of work.
+    """Check that an output path is free and outside all log dirs; called before hours of work.
 
     Raises:
         RefusedError: the path lies in a log dir of this host (recognised by ``meta.properties``) or in a work root.

@@ -49,7 +49,7 @@ class ConflictRow(TypedDict):
 
 
 class Conflict(TypedDict):
-    """One kind of conflict: its totals, and the holders that the page shows."""
+    """One kind of conflict: its totals, and the log dirs or replicas with it that the report shows."""
 
     slug: str
     units: int

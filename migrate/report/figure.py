@@ -45,7 +45,7 @@ def duration_at(value: int, at: str) -> str:
 
 
 def cell_size(value: int) -> str:
-    """Return a number of bytes as HTML without its place, in a table whose rows are those of the embedded JSON."""
+    """Return a number of bytes as the HTML of a table cell; rows come in the order of the embedded JSON."""
     return f"<data value={value}>{size(value)}</data>"
 
 

@@ -220,7 +220,7 @@ def share_out(fleet: Fleet, bins: int) -> list[Share]:
 
 
 def require_walkable(fleet: Fleet, master: str, *, shared_paths: bool) -> None:
-    """Return if every log dir of a fleet file is walked on this machine, or on one that sees the same paths.
+    """Check that every log dir of a fleet file is walked on this machine, or on one that sees the same paths.
 
     Args:
         fleet: The fleet.

@@ -163,7 +163,7 @@ def read_snapshot(spark: SparkSession, path: Path, columns: Iterable[str] = _ALL
         columns: The columns wanted, in this order.
 
     Returns:
-        The fleet as it was scanned, and the planner's frame: one row per disk and per entry.
+        The fleet as it was scanned, and the planner's frame: a row for each disk, and a row for each entry.
 
     Raises:
         SnapshotFormatError: the directory is no snapshot, or an incomplete one.

@@ -154,7 +154,7 @@ def test_a_gap_that_the_daemon_names_is_one_over_the_removal_by_its_broker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last_look_ms: int, now_ms: int, is_over: bool
 ) -> None:
     events: list[dict[str, object]] = []
-    looks = Looks(str(tmp_path), lambda _: None)
+    looks = Looks(str(tmp_path), lambda look, gaps: None)
     for at_ms in (last_look_ms, now_ms):
         monkeypatch.setattr(clock, "now_ms", lambda at_ms=at_ms: BEGAN_MS + at_ms)
         monkeypatch.setattr(clock, "boottime_ms", lambda at_ms=at_ms: 10**6 + at_ms)

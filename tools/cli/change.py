@@ -105,7 +105,7 @@ def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: 
 
 
 def require_no_daemon(arguments: argparse.Namespace) -> None:
-    """Return if no daemon has the broker open, or nothing is applied. Raises ``WorkRootOwnedError``."""
+    """Check that nothing is applied, or no daemon has the broker open. Raises ``WorkRootOwnedError``."""
     if arguments.apply and (path := _socket_of(arguments)) is not None:
         from logdir.daemon.faults import in_use
 

@@ -47,6 +47,7 @@ from logdir.text import quoted
 
 LOG: Final = logging.getLogger("logdir.daemon")
 _SLUG: Final = "request-waiting"
+_IT_WAITS: Final = "nothing to do: the document waits for the broker's stop"
 _AGAIN_MS: Final = 10 * 1000
 """How long no document is followed after one that could not be."""
 _NO_ANSWER: Final[Mapping[str, object]] = {}
@@ -163,10 +164,10 @@ class Documents:
         if is_running is not False:
             found = "a broker that runs" if is_running else "log dirs of which it is not known whether a broker runs"
             expected = "a stopped broker: a change needs Kafka's locks"
-            return Problem(_SLUG, path, expected, f"{found}; it waits for the broker's stop")
+            return Problem(_SLUG, path, expected, found, _IT_WAITS)
         if is_start_awaited:
             expected, found = "log dirs that are not handed over", "a handover: a broker is about to start"
-            return Problem(_SLUG, path, expected, found, "it waits for the broker's stop")
+            return Problem(_SLUG, path, expected, found, _IT_WAITS)
         if self._work.is_blocked:
             fix = "logdirctl layout status shows how to end the change of layout"
             return Problem(_SLUG, path, "log dirs that are not blocked", "a start block", fix)

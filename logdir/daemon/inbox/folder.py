@@ -70,7 +70,7 @@ class Inbox:
         return os.path.join(self.path, name)
 
     def require_document(self, name: str) -> None:
-        """Return if a document is a regular file of a size that is read, and, if it is small, is whole.
+        """Check that a document is a regular file of a size that is read, and, if it is small, is whole.
 
         It is one that only root and the owner of the log dirs can write.
 

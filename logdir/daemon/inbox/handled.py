@@ -60,7 +60,7 @@ def is_in(place: int, name: str) -> bool:
 
 
 class Handled:
-    """The documents of one directory, to which only this thread moves documents."""
+    """The documents in a directory of handled requests; only this thread puts documents there."""
 
     def __init__(self, now_ms: Callable[[], int] = clock.now_ms, *, most_bytes: int = MOST_BYTES) -> None:
         """Know no document yet: the directory is listed when the first one comes.

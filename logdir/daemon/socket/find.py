@@ -21,11 +21,12 @@ from logdir.service.report.use_case import Ran
 
 
 def socket_of(config: str | None, server_properties: str | None, home: str = CONFIG_HOME) -> str | None:
-    """Return the socket of the daemon that has a broker open; ``None``: none answers.
+    """Return the control socket of the daemon that manages a broker; ``None``: no such daemon answers.
 
     Args:
         config: The configuration file of the daemon, if it is named.
-        server_properties: Else the broker's; the file in ``home`` that names the same one is looked for.
+        server_properties: Otherwise the configuration file of the broker: in ``home`` the configuration of the daemon
+            is looked for that names this file.
         home: The directory of the configuration files.
 
     Raises:

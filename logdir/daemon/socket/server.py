@@ -362,7 +362,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _require_valid(request: Any) -> None:
-    """Return if a request is valid.
+    """Check that a request is valid.
 
     Raises:
         MalformedMessageError: its parts do not fit together, which none of our own commands sends.

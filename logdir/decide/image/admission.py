@@ -235,9 +235,9 @@ def _stale(document: RequestDocument, staged: Iterable[StagedReplica]) -> Reject
                 problem=Problem(
                     Why.STALE_TOPIC_ID.value,
                     document.path,
-                    "no topic id that was staged here as gone",
-                    f"{gone}, of {one.place}",
-                    "STALE: an old request, or the id is wanted again: then restore or purge that replica first",
+                    "topic ids whose removal is not known here",
+                    f"{gone}, whose replica was staged as {one.place}",
+                    "if the request is old, ignore it; if its topic is wanted, restore or purge that replica first",
                 ),
             )
     return None

@@ -115,7 +115,7 @@ def check_typed_delay(given: Duration, setting: str) -> Problem | None:
 
 
 def require_delays(policy: DelayPolicy) -> None:
-    """Return if a marker can hold every delay of a policy.
+    """Check that a marker can hold every delay of a policy.
 
     Raises:
         ConfigError: a delay is negative, or has more than 63 bits; every such delay is a problem.

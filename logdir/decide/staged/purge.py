@@ -92,7 +92,7 @@ class PurgePlan:
 
     @property
     def next_due_ms(self) -> int | None:
-        """Return when the next replica is due (wall clock); ``None`` if no other replica has a deadline."""
+        """Return when the first replica that is not due yet becomes due (wall clock); ``None``: there is none."""
         return min(self.waits.values(), default=None)
 
 

@@ -38,13 +38,13 @@ def is_wanted(image: Image, item: StagedReplica) -> Evidence | None:
 def hold_what_is_wanted(
     image: Image, facts: Sequence[LogDirFacts], usable: Collection[LogDirFacts], refusals: list[Refusal]
 ) -> tuple[HoldStaged, ...]:
-    """Return the staged replicas that must lose their deadline.
+    """Return the staged replicas that this node is to have again, and whose deadline must therefore be taken away.
 
     Args:
         image: Any usable image.
         facts: Facts of every log dir.
         usable: Log dirs that may be changed.
-        refusals: Gets the refusals of replicas that are assigned here and have no deadline to lose, or cannot lose it.
+        refusals: Gets a refusal for each such replica that has no deadline, or whose deadline cannot be taken away.
     """
     wanted = [
         (item, evidence)

@@ -134,7 +134,7 @@ def _write_at(descriptor: int, part: bytes, at: int) -> None:
 
 
 def require_place(destination: str, places: tuple[KeptFree, ...]) -> None:
-    """Return if ``new_directory`` would accept this destination; only reads.
+    """Check that ``new_directory`` would accept this destination; only reads.
 
     Raises:
         RefusedError: as ``new_directory``.

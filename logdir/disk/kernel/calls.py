@@ -102,7 +102,7 @@ class Directory(Protocol):
         """Return the free space of its file system."""
 
     def require_changeable(self) -> None:
-        """Return if this process may make and remove entries here.
+        """Check that this process may make and remove entries here.
 
         Raises:
             OSError: ``EROFS``: the file system is mounted read-only; ``EACCES``: a permission is missing.

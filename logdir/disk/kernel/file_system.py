@@ -26,7 +26,7 @@ def fs_type_at(path: str) -> str | None:
 
 
 def require_supported_fs(path: str, fs_type: str | None, *, unsupported_fs: bool = False) -> None:
-    """Return if this program may change data on this file system.
+    """Check that this program may change data on this file system.
 
     Args:
         path: The log dir, for the error.

@@ -142,7 +142,7 @@ class HostDirectory:
         return Space(now.f_bavail * size, now.f_favail, now.f_blocks * size, now.f_files, now.f_fsid)
 
     def require_changeable(self) -> None:
-        """Return if this process may make and remove entries here."""
+        """Check that this process may make and remove entries here."""
         if os.access(".", os.W_OK | os.X_OK, dir_fd=self._fd):
             return
         is_read_only = os.fstatvfs(self._fd).f_flag & os.ST_RDONLY

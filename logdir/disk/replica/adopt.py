@@ -220,7 +220,7 @@ def _adopt(open_dir: OpenLogDir, item: AdoptItem) -> None:
     (staged,) = stage(item.present, [StageItem(path=item.path, marker=marker)])
     if staged.place is None:
         withdraw(open_dir, ready)
-        raise staged.error or DiskError(open_dir.log_dir, expected="the new replica staged", found="it is live")
+        raise staged.error or DiskError(open_dir.log_dir, expected="the new, empty replica staged", found="it is live")
     try:
         publish(open_dir, ready, item.key, item.entries, item.present)
     except (LogDirError, OSError) as error:

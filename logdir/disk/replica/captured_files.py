@@ -66,9 +66,9 @@ def complaint(
         seen: All files ever seen in the captured directory.
         held: The files of the links.
         after: The files of the captured directory after linking.
-        log_start: First offset of the captured log, or an earlier one, for where there are no leader epochs; ``None``:
-            not known.
-        is_tiered: Whether its first segments are in remote storage.
+        log_start: First offset of the captured log, or a lower one; it counts where no leader epochs are recorded.
+            ``None``: not known.
+        is_tiered: Whether the oldest segments of the replica are in remote storage.
     """
     if gone := sorted(set(seen) - set(after)):
         return f"{gone[0]} was removed during the capture"

@@ -96,7 +96,7 @@ def _read(directory: Directory, name: str, limit: int = _LIMIT) -> bytes | None:
 
 
 def require_id(found: Metadata, path: str, topic_id: TopicId, *, has_own: bool) -> None:
-    """Return if a file still has the content that the plan expects.
+    """Check that a file still has the content that the plan expects.
 
     Args:
         found: The current file.

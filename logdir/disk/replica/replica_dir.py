@@ -42,7 +42,7 @@ def require_plain(directory: Directory) -> tuple[str, ...]:
 
 
 def require_file(directory: Directory, name: str, kind: Type) -> None:
-    """Return if an entry of a partition directory is a regular file.
+    """Check that an entry of a partition directory is a regular file.
 
     Raises:
         RefusedError: it is another kind of entry.

@@ -82,7 +82,7 @@ def require_removable(disk: Disk, log_dir: str) -> tuple[WorkRootKind, ...]:
 
 
 def require_rights(disk: Disk, log_dir: str) -> None:
-    """Return if this process may remove our entries in and beside a log dir. Only reads.
+    """Check that this process may remove our entries in and beside a log dir. Only reads.
 
     Raises:
         LogDirError: as ``remove_root``, except for the content of a work root.
@@ -108,7 +108,7 @@ def _removable(disk: Disk, log_dir: str, top: Directory) -> tuple[WorkRootKind, 
 
 
 def _require_rights(disk: Disk, kind: WorkRootKind, log_dir: str, top: Directory) -> None:
-    """Return if a work root can be removed completely: a partly removed one is worse than a whole one."""
+    """Check that a work root can be removed completely: a partly removed one is worse than a whole one."""
     with open_work_root(disk, kind, log_dir, top) as work:
         work.require_changeable()
         for name in sorted(set(work.names()) & set(DIRECTORIES)):
@@ -141,7 +141,7 @@ def _map_os_errors(top: Directory) -> Iterator[None]:
 
 
 def require_ours(work: Directory, kind: WorkRootKind) -> None:
-    """Return if a work root holds only our own entries; staged replicas are not checked. Only reads.
+    """Check that a work root holds only our own entries; staged replicas are not checked. Only reads.
 
     Raises:
         WorkRootConflictError: it holds another entry.

@@ -138,7 +138,7 @@ def spare_names(reserve_bytes: int) -> tuple[str, ...]:
 
 
 def put_inodes(root: Directory, owner: Owner, reserve_bytes: int = RESERVE_BYTES) -> int:
-    """Create missing spare inodes, as long as the same number stays free for other programs. Durable.
+    """Create missing spare inodes durably, at most half of the free inodes: the other half is left to other programs.
 
     Args:
         root: The work root, which holds their directory.

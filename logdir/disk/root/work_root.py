@@ -266,7 +266,7 @@ class WorkRoot:
         probe.prove(self.kind, self.open_dir, unsupported_fs=self.unsupported_fs)
 
     def require_same(self, disk: Disk) -> None:
-        """Return if all paths still lead to the open directories; called before each batch.
+        """Check that all paths still lead to the open directories; called before each batch.
 
         Raises:
             LogDirReplacedError: a directory was mounted, unmounted or renamed: the worker must end.
@@ -385,7 +385,7 @@ def _require_host(top: Directory, belongs: Belonging, cluster_id: str | None, no
 
 
 def require_accepted(file: WorkRootFile, belongs: Belonging, path: str) -> None:
-    """Return if a work root belongs to the log dir where it lies.
+    """Check that a work root belongs to the log dir where it lies.
 
     Raises:
         ForeignLogDirError: it belongs to another log dir, node or cluster.

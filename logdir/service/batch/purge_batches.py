@@ -158,9 +158,9 @@ def _behind() -> PurgePausedError:
     """Return why a replica was not begun: the removal of another one of its disk has not ended."""
     return PurgePausedError(
         "purge",
-        expected="no removal on its disk that has not ended",
-        found="one that takes longer than a step",
-        fix="it is unchanged; the next purge goes on with both",
+        expected="that the removal before it on this disk has ended",
+        found="one that goes on",
+        fix="nothing to do: this replica is unchanged, and the next purge ends both",
     )
 
 

@@ -32,7 +32,7 @@ class ReconcileRequest:
     """The operator's options beside the source."""
 
     def require_valid(self) -> None:
-        """Return if source and policy are valid. Raises ``ConfigError``."""
+        """Check that source and policy are valid. Raises ``ConfigError``."""
         if problems := self.policy.problems():
             raise ConfigError(problems)
         require_delays(self.policy.delays)

@@ -98,7 +98,7 @@ class _Unlocked:
     broker: OpenBroker
 
     def require_held(self) -> None:
-        """Return if configuration and owner locks are unchanged. Raises ``RefusedError``, ``LogDirReplacedError``."""
+        """Check that configuration and owner locks are unchanged. Raises ``RefusedError``, ``LogDirReplacedError``."""
         self.broker.require_unchanged()
         self.broker.require_owned()
 

@@ -43,7 +43,7 @@ _CONFIGURATION = (
 
 
 def require_source(source: SourceRequest) -> None:
-    """Return if the source can describe the current state of the cluster.
+    """Check that the source can describe the current state of the cluster.
 
     Raises:
         ConfigError: the source is invalid, or is ``request:``, a document that describes a change and no state.
@@ -161,7 +161,7 @@ def stamp_of(broker: OpenBroker, facts: tuple[LogDirFacts, ...]) -> Stamp | None
 
 
 def require_unwritten(broker: OpenBroker, facts: tuple[LogDirFacts, ...], stamp: Stamp | None) -> None:
-    """Return if the broker's own metadata log is unchanged since it was read, so that the decision still holds.
+    """Check that the broker's own metadata log is unchanged since it was read, so that the decision still holds.
 
     Args:
         broker: Open.

@@ -283,7 +283,7 @@ def _host_of(named: BrokerConfig, facts: Sequence[LogDirFacts]) -> tuple[int, st
 
 
 def _require_own_log(own: str | None, facts: Sequence[LogDirFacts]) -> None:
-    """Return if the broker's metadata log is known, or if every log dir was read and none has one.
+    """Check that the broker's metadata log is known, or that every log dir was read and none has one.
 
     Raises:
         MetadataLogUnreadError: a log dir that cannot be read may contain the log.

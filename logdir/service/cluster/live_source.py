@@ -46,7 +46,7 @@ def read_settings(path: str, option: str = "--from") -> ClientSettings:
 
 
 def require_client(path: str, option: str) -> None:
-    """Return if a client properties file and its stores can be used; no broker is asked.
+    """Check that a client properties file and its stores can be used; no broker is asked.
 
     Args:
         path: The file.

@@ -88,7 +88,7 @@ def read_config(server_properties: str | None, log_dirs: str | None) -> BrokerCo
 
 
 def require_distinct(identities: Mapping[str, tuple[int, int]], where: str) -> None:
-    """Return if no two log dirs are the same directory, through links or mounts.
+    """Check that no two log dirs are the same directory, through links or mounts.
 
     Args:
         identities: Identity of each log dir that answers, by path, in the order of the configuration.
@@ -109,7 +109,7 @@ def require_distinct(identities: Mapping[str, tuple[int, int]], where: str) -> N
 
 
 def require_text(named: BrokerConfig) -> None:
-    """Return if every log dir path is valid UTF-8, because the files of a work root record it.
+    """Check that every log dir path is valid UTF-8, because the files of a work root record it.
 
     Raises:
         ConfigError: a path is not UTF-8; such a log dir can be read, but not changed.

@@ -44,7 +44,7 @@ class HeldLocks:
         return self.is_released or now_boottime_ms - self.began_boottime_ms >= BATCH_MS
 
     def require_held(self) -> None:
-        """Return if every lock file still belongs to its log dir; called before each group of changes.
+        """Check that every lock file still belongs to its log dir; called before each group of changes.
 
         Raises:
             LogDirReplacedError: a lock file was replaced.
@@ -60,7 +60,7 @@ class HeldLocks:
         self.require_unreleased()
 
     def require_unreleased(self) -> None:
-        """Return if the locks were not released because a log dir did not answer; asks no log dir.
+        """Check that the locks were not released because a log dir did not answer; asks no log dir.
 
         Raises:
             RefusedError: they were.

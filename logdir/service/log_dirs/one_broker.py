@@ -14,7 +14,7 @@ from logdir.service.log_dirs.config import BrokerConfig
 def require_one_broker(
     named: BrokerConfig, first: work_root_file.Belonging | None, found: work_root_file.Belonging, log_dir: str
 ) -> None:
-    """Return if a log dir belongs to the named broker, and to the cluster and node of the first log dir.
+    """Check that a log dir belongs to the named broker, and to the cluster and node of the first log dir.
 
     Raises:
         ForeignLogDirError: it belongs to another broker.

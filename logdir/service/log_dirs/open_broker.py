@@ -170,7 +170,7 @@ class OpenBroker:
         self.ports.on_all({open_dir.log_dir: open_dir for open_dir in self.changeable}, write)
 
     def require_unchanged(self) -> None:
-        """Return if the broker's configuration, apart from its rack, is as when the command began.
+        """Check that the broker's configuration, apart from its rack, is as when the command began.
 
         Raises:
             RefusedError: it was changed, or cannot be read any more.
@@ -183,7 +183,7 @@ class OpenBroker:
             raise _edited(str(self.request.server_properties), _changed(self.named, now))
 
     def require_owned(self) -> None:
-        """Return if every owner lock is still ours: another process may own a recreated ``owner.lock``.
+        """Check that every owner lock is still ours: another process may own a recreated ``owner.lock``.
 
         Raises:
             LogDirReplacedError: an owner lock was replaced.
@@ -224,7 +224,7 @@ class OpenBroker:
         return Glances(at_ms, found)
 
     def require_in_place(self) -> None:
-        """Return if the paths of every log dir and its work root still lead to the open directories.
+        """Check that the paths of every log dir and its work root still lead to the open directories.
 
         Raises:
             LogDirReplacedError: a directory was mounted, unmounted or renamed.

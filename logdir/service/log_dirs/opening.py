@@ -213,7 +213,7 @@ def _lockless(open_dir: OpenLogDir) -> list[Problem]:
 
 
 def _require_known_versions(open_dir: OpenLogDir) -> None:
-    """Return if no newer release wrote ``controller.json``, the heartbeat or ``staging-limit.json`` of a log dir.
+    """Check that no newer release wrote ``controller.json``, the heartbeat or ``staging-limit.json`` of a log dir.
 
     What such a file holds no change could respect; noticed later, it would end whatever was begun by then.
 

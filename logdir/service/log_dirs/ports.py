@@ -112,7 +112,7 @@ class BrokerPorts:
         raise ValueError(f"not suspect: {port.log_dir}")
 
     def require_answering(self) -> None:
-        """Return if every needed log dir has answered so far.
+        """Check that every needed log dir has answered so far.
 
         Raises:
             LogDirSuspectError: a log dir did not answer, and every log dir is needed.

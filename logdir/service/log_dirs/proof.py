@@ -49,7 +49,7 @@ def check(request: BrokerRequest) -> tuple[LogDirError, ...]:
 
 
 def require_owner(root: WorkRoot) -> None:
-    """Return if this process runs as the owner of a log dir.
+    """Check that this process runs as the owner of a log dir.
 
     Raises:
         NoPermissionError: it runs as another user.

@@ -57,10 +57,15 @@ def quarantine_of(open_dirs: Sequence[OpenLogDir], accepted: Collection[str] = (
 
 
 def failed_of(error: DiskError, log_dir: str, without: Collection[str]) -> Problem:
-    """Return the problem of a log dir that ``--skip-log-dir`` names.
+    """Return an error of a log dir as its problem, if ``--skip-log-dir`` names that log dir.
+
+    Args:
+        error: The error.
+        log_dir: The log dir.
+        without: The log dirs that the option names.
 
     Raises:
-        DiskError: the option does not name it; the same error, with the option in its fix.
+        DiskError: the option does not name the log dir; ``error`` itself, and its fix says that the option would help.
     """
     if log_dir in without:
         return error.problem()
@@ -92,7 +97,7 @@ def unlocked(log_dir: str) -> Problem:
 
 
 def require_none_quarantined(quarantined: Mapping[str, Problem]) -> None:
-    """Return if no log dir is quarantined, for changes to all log dirs or none.
+    """Check that no log dir is quarantined, for changes to all log dirs or none.
 
     Raises:
         RefusedError: a log dir is quarantined.

@@ -44,7 +44,7 @@ class Selection(NamedTuple):
     """Of several copies only these names below ``deleting/``."""
 
     def require_valid(self) -> None:
-        """Return if the selector is valid. Raises ``ConfigError``."""
+        """Check that the selector is valid. Raises ``ConfigError``."""
         if self.selector is not None:
             parse(self.selector)
 

@@ -22,7 +22,7 @@ class Asked(Protocol):
     """A request to a use case."""
 
     def require_valid(self) -> None:
-        """Return if the request is valid. Raises ``ConfigError``."""
+        """Check that the request is valid. Raises ``ConfigError``."""
 
 
 class Planned(Protocol):

@@ -139,7 +139,7 @@ class Offsets:
 
 
 def require_no_error(where: str, number: int, expected: str, fix: str = "") -> None:
-    """Return if an answer as a whole has no error number.
+    """Check that an answer as a whole has no error number.
 
     Raises:
         BrokerAnswerError: it has one.

@@ -91,7 +91,7 @@ class ScramClient:
         return ClientFinal(message, self._hmac(self._hmac(salted, b"Server Key"), signed))
 
     def verify(self, final: ClientFinal, server_final: bytes) -> None:
-        """Return if the server's final message proves that the server knows the credential.
+        """Check that the server's final message proves that the server knows the credential.
 
         Raises:
             ScramError: the server reports an error, or its signature is wrong.

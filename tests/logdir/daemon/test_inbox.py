@@ -120,7 +120,7 @@ def test_beside_a_running_broker_a_document_waits_for_its_stop(tmp_path: Path) -
             one.start()
             line = (
                 f"request-waiting: {path}: expected a stopped broker: a change needs Kafka's locks, "
-                "found a broker that runs; it waits for the broker's stop"
+                "found a broker that runs; nothing to do: the document waits for the broker's stop"
             )
             until("status says so", lambda: waiting(one) == [line])
             # What is no document need not wait.

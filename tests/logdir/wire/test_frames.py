@@ -142,7 +142,7 @@ def test_what_is_not_known_is_refused_by_name() -> None:
         decode_request(b"\x03\xe7" + frame[2:])
     with pytest.raises(UnknownMessageError, match="LeaderAndIsr request: expected a version from 0 to 7, found 8"):
         message("LeaderAndIsr", Direction.REQUEST, 8)
-    with pytest.raises(UnknownMessageError, match="in the form kip"):
+    with pytest.raises(UnknownMessageError, match="of a KIP's text"):
         message("Fetch", Direction.REQUEST, 13, Form.KIP)
     with pytest.raises(UnknownMessageError):
         from_json(message("Vote", Direction.REQUEST, 0), 3, {})

@@ -146,17 +146,22 @@ class Running:
             os.killpg(self.session, signal.SIGKILL)
             raise
 
-    def answer(self) -> Answer:
-        """Wait for its end. Raises ``subprocess.TimeoutExpired``."""
+    def text(self) -> tuple[int, str, str]:
+        """Wait for its end; return status, output and errors. Raises ``subprocess.TimeoutExpired``."""
         try:
             out, err = self._process.communicate(timeout=AT_MOST_S)
         except subprocess.TimeoutExpired:
             os.killpg(self.session, signal.SIGKILL)
             raise
+        return self._process.returncode, out, err
+
+    def answer(self) -> Answer:
+        """Wait for its end, typed with ``--json``. Raises as ``text``."""
+        status, out, err = self.text()
         seconds = time.monotonic() - self._began
         assert out.count("\n") == 1, (out, err)
         said = json.loads(out)
-        assert said["exit"] == self._process.returncode
+        assert said["exit"] == status
         assert not list(codes_in(said)), said
         return Answer(said["exit"], said["result"], said["problems"], err, seconds, self.session)
 
@@ -192,7 +197,7 @@ def all_ended(*sessions: int) -> bool:
 
 
 def require_asleep(session: int, call: str = "") -> None:
-    """Assert that a process of a session sleeps in the kernel, and that SIGKILL does not end it.
+    """Assert that a process of a session sleeps in the kernel, killed by its command, and that no SIGKILL ends it.
 
     Args:
         session: The session.
@@ -203,10 +208,18 @@ def require_asleep(session: int, call: str = "") -> None:
     # Another worker may wait for its disk, which answers, at this moment.
     there = [pid for pid, stack in asleep.items() if call in stack]
     assert there, f"it sleeps elsewhere than in {call}: {asleep}"
+    assert all(map(_is_killed, there)), "its command has ended, and left it to go on once its disk answers"
     for pid in there:
         os.kill(pid, signal.SIGKILL)
     time.sleep(_SEEN_S)
     assert set(there) <= set(_asleep(session)), "SIGKILL ended it: the test shows nothing"
+
+
+def _is_killed(pid: int) -> bool:
+    """Whether a SIGKILL waits for a process: proc_pid_status(5)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(mask >> (signal.SIGKILL - 1) & 1 for mask in masks)
 
 
 def _asleep(session: int) -> dict[int, str]:

@@ -16,13 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import partition
 from tests.hung.drawn import drawn
 from tests.hung.late import Became, Everything, became, everything
 from tests.hung.locks import is_held
 from tests.hung.rig import (
     AT_MOST_S,
+    TIMEOUT_S,
     Answer,
     Broker,
+    Running,
     Sick,
     all_ended,
     on_frozen,
@@ -98,7 +101,7 @@ HUNG_AS_THEY_READ = [
 ]
 
 
-@pytest.mark.parametrize(("command", "hung"), drawn(HUNG_AS_THEY_READ, 14))
+@pytest.mark.parametrize(("command", "hung"), drawn(HUNG_AS_THEY_READ, 13))
 def test_a49_a_command_that_reads_answers_for_the_others(
     command: str, hung: str, images: Images, tmp_path: Path
 ) -> None:
@@ -126,6 +129,26 @@ def test_what_looks_at_no_lock_is_not_hindered_by_one_that_hangs(command: str, i
         answer = broker.sees(*asked(broker, LOOKING[command]))
         assert (answer.status, answer.suspects) == (0, []), answer
         assert str(broker.sick) in {log_dir for log_dir, _ in rows_of(answer)}
+
+
+READ_ENDS = {"staged ls": ("staged", "ls", "--json"), "describe": ("describe", "--kafka-json")}
+
+
+@pytest.mark.parametrize("command", drawn(tuple(READ_ENDS), 1))
+def test_a49_a_log_that_hangs_as_its_end_is_read_is_named(command: str, images: Images, tmp_path: Path) -> None:
+    """The last that is read of a disk: all replicas are known by then."""
+    with on_fuse(tmp_path) as sick:
+        broker = sick.broker
+        # Of a move between two disks the ends of both logs tell how far it is.
+        partition(tmp_path / "backing" / "d2" / f"pay-0.{'0' * 32}-future", segments={0: 10})
+        sick.hang(f"OPEN:{0:020}.log")
+        running = Running((*READ_ENDS[command], *broker.named, "--disk-timeout", str(TIMEOUT_S)))
+        status, out, err = running.text()
+        assert processes_of(running.session), "no worker hangs: the test shows nothing"
+        assert (status, err.count(f"log-dir-suspect: {broker.sick}: ")) == (1, 1), err
+        assert all(str(path) in out for path in broker.disks)
+        sick.go_on()
+        assert all_ended(running.session)
 
 
 CHANGING = {"stage": STAGE, "staged purge": PURGE}

@@ -320,6 +320,7 @@ HUNG_COMMANDS: Final = Claim(
         *tests_of(
             f"{_HUNG}/test_hung.py",
             "a49_a_command_that_reads_answers_for_the_others",
+            "a49_a_log_that_hangs_as_its_end_is_read_is_named",
             "what_looks_at_no_lock_is_not_hindered_by_one_that_hangs",
             "a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it",
             "a40_a_change_that_hangs_at_any_of_its_syncs_is_done_on_the_others_and_whole_there",
@@ -352,7 +353,7 @@ HUNG_COMMANDS: Final = Claim(
             "a22_a_change_of_layout_half_way_stays_as_it_is_beside_a_kafka_lock_that_hangs",
         ),
     ),
-    sizes={"hangs": Sizes(full=108, ci=72)},
+    sizes={"hangs": Sizes(full=110, ci=72)},
     counted="hangs",
     needs="root, loop devices, FUSE",
 )

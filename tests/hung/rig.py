@@ -397,7 +397,7 @@ def on_served(folder: Path, prepare: Callable[[Broker], object], *names: str) ->
     Args:
         folder: For all there is.
         prepare: Adds to what lies on the disks.
-        names: Names of these files and, of directories that are empty, of directories.
+        names: Names of these files, each of which is there.
     """
     served = folder / "served"
     (folder / "second").mkdir()

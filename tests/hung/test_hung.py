@@ -310,7 +310,7 @@ def what_follows(command: str, sick: Sick, answer: Answer, before: Everything) -
     if found is Became.NOTHING:
         require_works_again(broker, CHANGING[command])
     else:
-        # What is staged is listed, what is claimed goes first: nothing is left to be asked for by name.
+        # Nothing is left to be asked for by its name; what is claimed is removed all the same.
         broker.sees(*asked(broker, CHANGING[command]), "--apply")
     assert became(command, before, broker) is Became.DONE
     assert not list(Path(f"{broker.sick}.logdird").glob("*.tmp"))

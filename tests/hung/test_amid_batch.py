@@ -86,10 +86,6 @@ def something_to_do(broker: Broker) -> None:
     for number, disk in enumerate(broker.disks):
         (disk / CHECKPOINT).write_text(f"0\n1\npay {number} 7\n")
         age(disk / f"keep-{number}")
-    # As a staging that was cut off leaves it: recovery reads it.
-    cut_off = broker.sick / "cut-1"
-    partition(cut_off, topic_id=KEEP)
-    shutil.copy2(next(Path(f"{broker.sick}.logdird", "deleting").glob("*/replica.json")), cut_off)
     stop = document(stopped(delete=True, keep=(KEEP, (0, 1, 2))), api="StopReplica", form="kip", sequence=1)
     (broker.folder / "stop.json").write_text(json.dumps(stop))
     log = again(broker)
@@ -100,6 +96,14 @@ def something_to_do(broker: Broker) -> None:
         if number == 0:
             log.append(remove(raw(topic_id)))
     log.append(noop())
+
+
+def something_to_recover(broker: Broker) -> None:
+    """Add what a staging that was cut off leaves on the sick disk: recovery reads its marker under the locks."""
+    something_to_do(broker)
+    cut_off = broker.sick / "cut-1"
+    partition(cut_off, topic_id=KEEP)
+    shutil.copy2(next(Path(f"{broker.sick}.logdird", "deleting").glob("*/replica.json")), cut_off)
 
 
 def again(broker: Broker) -> LogDir:
@@ -182,6 +186,7 @@ def test_a22_a49_the_locks_of_the_others_are_free_in_time(
             require_free_in_time(sick, case, "FSYNC", f"after={case.after}")
     else:
         case = AMID[command]
-        with on_served(tmp_path, something_to_do, case.read) as sick:
+        filled = something_to_recover if case.after == RECOVERY else something_to_do
+        with on_served(tmp_path, filled, case.read) as sick:
             require_free_in_time(sick, case, "ALL")
             require_untouched_but_for_marks(sick)

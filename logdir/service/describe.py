@@ -140,7 +140,7 @@ def _describe(
         source=None if image is None else SourceItem.of(source.uri, image),
         image=image,
         lines=lines,
-        problems=tuple(problems),
+        problems=tuple(ports.with_notes(problems)),  # The form of kafka-log-dirs reads logs at last.
         notes=tuple(notes),
         is_whole=all(one.problem is None for one in host.facts),
     )

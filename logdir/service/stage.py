@@ -27,7 +27,7 @@ from logdir.disk.record import staging_limit
 from logdir.disk.replica import staging
 from logdir.disk.replica.batches import Batches
 from logdir.disk.replica.outcome import Outcome
-from logdir.errors import Problem
+from logdir.errors import Problem, RefusedError
 from logdir.evidence import Proof, Removed
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica
@@ -247,10 +247,20 @@ def apply(broker: OpenBroker, shown: StagePlanned, reporter: Reporter) -> tuple[
     def undecided(place: _Place) -> ItemResult:
         return replace(_row(left[place], ItemState.UNDONE), problem=nothing_decided("/".join(place)))
 
-    before = partial(broker.look_again, Deep(selector=shown.selector.text), tuple(left))
-    batch_loop.run(
-        left, hold=partial(broker.batch_after, before), decide=work.decide, undecided=undecided, report=work.report
-    )
+    def run(places: Collection[_Place]) -> None:
+        suspect = broker.ports.suspect
+        before = partial(broker.look_again, Deep(selector=shown.selector.text), tuple(places))
+        hold = partial(broker.batch_after, before)
+        try:
+            batch_loop.run(places, hold=hold, decide=work.decide, undecided=undecided, report=work.report)
+        except RefusedError:
+            if broker.ports.suspect == suspect:
+                raise
+            # The locks were released for a log dir that fell silent: once more, without it.
+            known = {(row.log_dir, row.path) for row in work.rows}
+            run([place for place in places if place not in known])
+
+    run(left)
     reporter.end()
     if work.over_limit is not None:
         more, problems = _planned(work.over_limit)

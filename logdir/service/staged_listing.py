@@ -216,9 +216,11 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
     problems += [item.problem for item in items if item.problem is not None and item.kind is not Kind.PURGING]
     if selector is not None and not items:
         problems.append(nothing_selected(selector.text, "staged ls", staged_replicas(facts, None, *_KINDS)))
+    runs = _is_running(ports)
     return StagedListing(
         items=tuple(lines),
-        problems=tuple(problems),
+        # A log dir may have stopped answering after its replicas were read, at its lock or at a log.
+        problems=tuple(ports.with_notes(problems)),
         is_whole=roots.is_whole and not unread,
         is_root_missing=any(
             one.slug == NoWorkRootError.code
@@ -228,7 +230,7 @@ def _list(asked: StagedListingRequest, selector: Selector | None, ports: BrokerP
         to_restore=None if looked is None else selector_to_restore(items, looked.cluster, facts),
         cluster_id=_only({one.cluster_id for one in facts}),
         node_id=_only({one.node_id for one in facts}),
-        broker_runs=_is_running(ports),
+        broker_runs=runs,
     )
 
 
@@ -338,7 +340,7 @@ def _line_of(
         return StagedItem.of(item, BROKEN, f"held: {held.problem.reason()}")
     if item.kind is Kind.INCOMING:
         part = "partial capture: its broker removed files meanwhile; logdirctl staged export copies what was captured"
-        return StagedItem.of(item, INCOMING, part if item.is_partial else "incoming")
+        return StagedItem.of(item, INCOMING, part if item.is_partial else "a copy that is being made, or was cut off")
     assignment = assignment_of(looked.cluster, item)
     removal = removal_reason(looked.look, item, known) if marker.intent is Intent.CAPTURED else None
     if removal is RemovalReason.MOVED_AWAY and assignment.state is Assigned.GONE:

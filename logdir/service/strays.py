@@ -163,7 +163,9 @@ class _Found:
 
 def _view(asked: StraysRequest, source_read: Callable[[Image], None]) -> _Found:
     with connected(asked.broker) as ports:
-        return _view_of(asked, source_read, ports)
+        found = _view_of(asked, source_read, ports)
+        # A log dir may have stopped answering after its replicas were read, for example at its lock.
+        return replace(found, problems=ports.with_notes(found.problems))
 
 
 def _view_of(asked: StraysRequest, source_read: Callable[[Image], None], ports: BrokerPorts) -> _Found:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -24,3 +27,17 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
 
     with images_below(folder / "images", left) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def memory(images: Images) -> Path:
+    """A file system in memory: what the disks that answer take for a sync is then not a matter of this machine's."""
+    return images.mount(images.make("ext4", 2048, ("-N", "65536")), "ext4").path
+
+
+@pytest.fixture
+def tmp_path(memory: Path) -> Iterator[Path]:
+    """A directory in memory for all but the sick disk; gone after the test."""
+    path = Path(tempfile.mkdtemp(dir=memory))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)

@@ -4,6 +4,10 @@ It speaks the kernel's protocol itself (linux/fuse.h, 7.31), so that nothing nee
 names operations it reads their requests and answers none; once the file is empty it answers what waited. In a file of
 the same name with ``.since`` stands when the first request was left unanswered, on ``time.monotonic``.
 
+The control file holds words: ``READ`` is the operation on every file, ``OPEN:.lock`` that on files of this name. With
+``held=/path`` nothing hangs before a request that comes while Kafka's lock of the log dir ``/path`` is held; who asks
+waits for the answer, so it is held until then. With ``after=3`` three such requests are answered first.
+
 Not here: mounting for a test (``rig``).
 """
 
@@ -19,9 +23,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from logdir.disk.kernel.kernel_process import end_with_starter
+from tests.hung.locks import is_held
 
 _IN: Final = Struct("<IIQQIIII")
 _OUT: Final = Struct("<IiQ")
@@ -64,11 +69,31 @@ NAMES: Final = {
     42: "BATCH_FORGET",
 }
 _UNANSWERED: Final = frozenset(("FORGET", "INTERRUPT", "BATCH_FORGET"))
+_AWAITED_BY_NOBODY: Final = frozenset(("RELEASE", "RELEASEDIR"))
+"""What follows a close in its own time: nothing hangs at it."""
 
 
 def since_file(control: Path) -> Path:
     """Return where the server of a control file writes when the first request was left unanswered."""
     return Path(f"{control}.since")
+
+
+class Hung(NamedTuple):
+    """What is left unanswered."""
+
+    words: frozenset[str] = frozenset()
+    """Operations, or an operation and the name of a file."""
+    held: str = ""
+    """The log dir whose lock must be held; empty: it need not be."""
+    after: int = 0
+    """How many such requests are answered first."""
+
+    @classmethod
+    def of(cls, text: str) -> Hung:
+        """Return what a control file says."""
+        options = dict(word.split("=", 1) for word in text.split() if "=" in word)
+        words = frozenset(word for word in text.split() if "=" not in word)
+        return cls(words, options.get("held", ""), int(options.get("after", 0)))
 
 
 class Server:
@@ -81,6 +106,7 @@ class Server:
         self._paths: dict[int, str] = {1: str(backing)}
         self._nodes: dict[str, int] = {str(backing): 1}
         self._waiting: list[bytes] = []
+        self._answered = 0
         self._calls: dict[str, Callable[[int, bytes], bytes]] = {
             "INIT": lambda node, data: _INIT_OUT.pack(
                 7, 31, 1 << 20, _POSIX_LOCKS, 16, 12, 1 << 20, 1, 256, 0, *[0] * 8
@@ -110,10 +136,11 @@ class Server:
         poll.register(self._device, select.POLLIN)
         while True:
             hung = self._hung()
-            if not hung:
+            if not hung.words:
                 for request in self._waiting:
                     self._answer(request)
                 self._waiting.clear()
+                self._answered = 0
             if not poll.poll(50):
                 continue
             try:
@@ -122,19 +149,33 @@ class Server:
                 if error.errno == errno.ENODEV:
                     return
                 continue
-            name = NAMES.get(_IN.unpack_from(request)[1], "?")
-            if name not in _UNANSWERED and (name in hung or "ALL" in hung):
+            if self._is_hung(request, hung):
                 if not self._waiting:
                     self._since.write_text(repr(time.monotonic()))
                 self._waiting.append(request)
             else:
                 self._answer(request)
 
-    def _hung(self) -> frozenset[str]:
+    def _hung(self) -> Hung:
         try:
-            return frozenset(self._control.read_text().split())
+            return Hung.of(self._control.read_text())
         except FileNotFoundError:
-            return frozenset()
+            return Hung()
+
+    def _is_hung(self, request: bytes, hung: Hung) -> bool:
+        """Whether a request is left unanswered."""
+        _, code, _, node, *_ = _IN.unpack_from(request)
+        name = NAMES.get(code, "?")
+        file = self._paths.get(node, "").rpartition("/")[2]
+        words = (name, f"{name}:{file}") if name in _AWAITED_BY_NOBODY else (name, f"{name}:{file}", "ALL")
+        if name in _UNANSWERED or hung.words.isdisjoint(words):
+            return False
+        if self._waiting:
+            return True
+        if hung.held and not is_held(Path(hung.held)):
+            return False
+        self._answered += 1
+        return self._answered > hung.after
 
     def _answer(self, request: bytes) -> None:
         _, code, unique, node, *_ = _IN.unpack_from(request)
@@ -169,9 +210,9 @@ class Server:
     @staticmethod
     def _attributes(path: str) -> bytes:
         found = os.lstat(path)
-        times = [int(found.st_atime), int(found.st_mtime), int(found.st_ctime)]
+        times = [divmod(one, 10**9) for one in (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)]
         return _ATTR.pack(
-            found.st_ino, found.st_size, found.st_blocks, *times, 0, 0, 0,
+            found.st_ino, found.st_size, found.st_blocks, *(one[0] for one in times), *(one[1] for one in times),
             found.st_mode, found.st_nlink, found.st_uid, found.st_gid, 0, 4096, 0,
         )  # fmt: skip
 

@@ -1,26 +1,28 @@
 """One log dir of three hangs: every command answers for the others in time, and names that one.
 
-Not here: a cold disk, on which a command hangs at one point after the other (``test_points``); all other commands
-(``test_every_command``).
+Not here: a cold disk, on which a command hangs at one point after the other (``test_points``); Kafka's locks while one
+hangs (``test_amid_batch``); all other commands (``test_every_command``).
 
 Spec: design §2 laws 4, 6, §5 "A port per log dir", §6 (exit status).
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
-import struct
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.builders import partition
+from tests.hung.drawn import drawn
+from tests.hung.late import Became, Everything, became, everything
+from tests.hung.locks import is_held
 from tests.hung.rig import (
     AT_MOST_S,
+    TIMEOUT_S,
     Answer,
     Broker,
     Running,
@@ -33,8 +35,9 @@ from tests.hung.rig import (
     require_asleep,
     require_in_time,
 )
-from tests.hung.test_every_command import prepare
+from tests.kafka.rotation import seed_of
 from tests.kernel.images import Images
+from tests.proof.sizes import SIZE, Size
 from tests.tools.ctl import tree
 
 pytestmark = pytest.mark.root
@@ -47,10 +50,8 @@ READING = {
 }
 STAGE = ("stage", "pay", "--even-over-limit")
 PURGE = ("staged", "purge", "old")
-WITHIN_S = 2.5
-"""A broker that starts is refused for no longer than two seconds, and half a second to see that one is silent."""
-LONG_S = 5
-"""A time-out that is longer."""
+SYNCS = range(100) if SIZE is Size.FULL else (seed_of(os.environ) % 8,)
+"""How many syncs of the sick disk are answered before one hangs; a purge has the fewest, ten."""
 
 
 def asked(broker: Broker, words: Sequence[str]) -> tuple[str, ...]:
@@ -87,14 +88,26 @@ def require_others(answer: Answer, broker: Broker) -> None:
     assert set(map(str, others(broker))) <= {log_dir for log_dir, _ in rows_of(answer)}, answer
 
 
-@pytest.mark.parametrize("hung", ["LOOKUP GETATTR", "OPENDIR", "READDIR", "READ"])
-@pytest.mark.parametrize("command", READING)
+LOOKING = {
+    **READING,
+    **{f"{name}, planned": words for name, words in {"stage": STAGE, "staged purge": PURGE}.items()},
+}
+KAFKAS_LOCK = ("OPEN:.lock", "GETLK:.lock", "FLUSH:.lock")
+"""Whether a broker runs is seen by its lock: opening the file, asking who holds it, and closing it may hang."""
+LOOK_AT_NO_LOCK = ("inventory", "describe")
+HUNG_AS_THEY_READ = [
+    *((command, hung) for command in READING for hung in ("LOOKUP GETATTR", "OPENDIR", "READDIR", "READ")),
+    *((command, hung) for command in LOOKING if command not in LOOK_AT_NO_LOCK for hung in KAFKAS_LOCK),
+]
+
+
+@pytest.mark.parametrize(("command", "hung"), drawn(HUNG_AS_THEY_READ, 13))
 def test_a49_a_command_that_reads_answers_for_the_others(
     command: str, hung: str, images: Images, tmp_path: Path
 ) -> None:
     with on_fuse(tmp_path) as sick:
         broker = sick.broker
-        words = asked(broker, READING[command])
+        words = asked(broker, LOOKING[command])
         before = broker.sees(*words)
         assert (before.status, before.suspects) == (0, []), before
         sick.hang(*hung.split())
@@ -105,13 +118,42 @@ def test_a49_a_command_that_reads_answers_for_the_others(
         assert all_ended(answer.session)
         after = broker.sees(*words)
         assert (after.status, after.suspects, rows_of(after)) == (0, [], rows_of(before))
-        require_in_time(answer, lambda: broker.sees(*words))
+        require_in_time(answer)
+
+
+@pytest.mark.parametrize("command", LOOK_AT_NO_LOCK)
+def test_what_looks_at_no_lock_is_not_hindered_by_one_that_hangs(command: str, images: Images, tmp_path: Path) -> None:
+    with on_fuse(tmp_path) as sick:
+        broker = sick.broker
+        sick.hang(*KAFKAS_LOCK)
+        answer = broker.sees(*asked(broker, LOOKING[command]))
+        assert (answer.status, answer.suspects) == (0, []), answer
+        assert str(broker.sick) in {log_dir for log_dir, _ in rows_of(answer)}
+
+
+READ_ENDS = {"staged ls": ("staged", "ls", "--json"), "describe": ("describe", "--kafka-json")}
+
+
+@pytest.mark.parametrize("command", drawn(tuple(READ_ENDS), 1))
+def test_a49_a_log_that_hangs_as_its_end_is_read_is_named(command: str, images: Images, tmp_path: Path) -> None:
+    """The last that is read of a disk: all replicas are known by then."""
+    with on_fuse(tmp_path) as sick:
+        broker = sick.broker
+        # Of a move between two disks the ends of both logs tell how far it is.
+        partition(tmp_path / "backing" / "d2" / f"pay-0.{'0' * 32}-future", segments={0: 10})
+        sick.hang(f"OPEN:{0:020}.log")
+        running = Running((*READ_ENDS[command], *broker.named, "--disk-timeout", str(TIMEOUT_S)))
+        status, out, err = running.text()
+        assert processes_of(running.session), "no worker hangs: the test shows nothing"
+        assert (status, err.count(f"log-dir-suspect: {broker.sick}: ")) == (1, 1), err
+        assert all(str(path) in out for path in broker.disks)
+        sick.go_on()
+        assert all_ended(running.session)
 
 
 CHANGING = {"stage": STAGE, "staged purge": PURGE}
 EVERY = {
-    **{name: (words, False) for name, words in READING.items()},
-    **{f"{name}, planned": (words, False) for name, words in CHANGING.items()},
+    **{name: (words, False) for name, words in LOOKING.items()},
     **{f"{name}, applied": ((*words, "--apply"), True) for name, words in CHANGING.items()},
 }
 
@@ -123,14 +165,43 @@ def test_a_change_whose_writes_hang_is_made_on_the_others_and_nothing_follows_it
     with on_loop(images, tmp_path) as sick:
         broker = sick.broker
         assert broker.seen() == sick.before  # what is read from now on is in memory
+        before = everything(broker)
         sick.hang("WRITE", "FSYNC")
         answer = broker.sees(*asked(broker, CHANGING[command]), "--apply")
         require_others(answer, broker)
         require_asleep(answer.session)
         require_done_on_the_others(answer, broker)
-        require_nothing_follows(sick, answer)
-        require_works_again(broker, CHANGING[command])
-        require_in_time(answer, lambda: broker.sees(*asked(broker, CHANGING[command])))
+        assert what_follows(command, sick, answer, before) is Became.NOTHING
+        require_in_time(answer)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("command", drawn(tuple(CHANGING), 1))
+def test_a40_a_change_that_hangs_at_any_of_its_syncs_is_done_on_the_others_and_whole_there(
+    command: str, images: Images, tmp_path: Path
+) -> None:
+    """Before, between and after what it writes: at full size each, else one of them."""
+    found = []
+    for at in SYNCS:
+        (tmp_path / str(at)).mkdir()
+        with on_loop(images, tmp_path / str(at)) as sick:
+            broker = sick.broker
+            broker.seen()
+            before = everything(broker)
+            sick.hang("FSYNC", f"after={at}")
+            answer = broker.sees(*asked(broker, CHANGING[command]), "--apply")
+            if not answer.suspects:
+                break
+            print("after", at, [one["found"] for one in answer.problems if one["slug"] == "log-dir-suspect"])
+            require_others(answer, broker)
+            require_asleep(answer.session)
+            require_done_on_the_others(answer, broker)
+            found.append(what_follows(command, sick, answer, before))
+            require_in_time(answer)
+    assert found, "it syncs nothing: the test shows nothing"
+    if SIZE is Size.FULL:
+        assert not answer.suspects, "it has more syncs than were tried"
+        assert {Became.NOTHING, Became.DONE} <= set(found), found
 
 
 @pytest.mark.parametrize("command", CHANGING)
@@ -138,14 +209,14 @@ def test_a_change_on_a_frozen_disk_is_made_on_the_others(command: str, images: I
     """The locks hang already: taking one makes its file."""
     with on_frozen(images, tmp_path) as sick:
         broker = sick.broker
+        before = everything(broker)
         sick.hang()
         answer = broker.sees(*asked(broker, CHANGING[command]), "--apply")
         require_others(answer, broker)
         require_asleep(answer.session)
         require_done_on_the_others(answer, broker)
-        require_nothing_follows(sick, answer)
-        require_works_again(broker, CHANGING[command])
-        require_in_time(answer, lambda: broker.sees(*asked(broker, CHANGING[command])))
+        assert what_follows(command, sick, answer, before) is Became.NOTHING
+        require_in_time(answer)
 
 
 @pytest.mark.parametrize("command", [name for name, (_, is_applied) in EVERY.items() if not is_applied])
@@ -156,39 +227,6 @@ def test_what_only_reads_is_not_hindered_by_a_frozen_disk(command: str, images: 
         answer = broker.sees(*asked(broker, EVERY[command][0]))
         assert (answer.status, answer.suspects) == (0, []), answer
         assert str(broker.sick) in {log_dir for log_dir, _ in rows_of(answer)}
-
-
-IN_BATCHES = {
-    "stage": STAGE,
-    "staged purge": PURGE,
-    "staged restore": ("staged", "restore", "old", "--even-if-unknown"),
-    "layout apply": ("layout", "apply", "{folder}/plan.jsonl"),
-}
-
-
-@pytest.mark.parametrize("command", IN_BATCHES)
-def test_a49_the_locks_of_the_others_are_free_in_time(command: str, images: Images, tmp_path: Path) -> None:
-    """A broker could start on the others, though the command still waits for the one that hangs."""
-    with on_loop(images, tmp_path, prepare) as sick:
-        broker = sick.broker
-        broker.seen()
-        words = [word.format(folder=broker.folder) for word in IN_BATCHES[command]]
-        if command in CHANGING:
-            words += broker.source
-        sick.hang("WRITE", "FSYNC")
-        running = broker.begin(*words, "--apply", "--disk-timeout", str(LONG_S))
-        found = holds(running, others(broker))
-        answer = running.answer()
-        since = sick.hung_since()
-        for path, times in found.items():
-            print(path.name, [(round(taken - since, 2), round(freed - since, 2)) for taken, freed in times])
-        assert answer.suspects == [str(broker.sick)], answer
-        assert answer.seconds > LONG_S, "it did not wait for the one that hangs: the test shows nothing"
-        for times in found.values():
-            assert any(taken <= since < freed for taken, freed in times), "it hung while it held no lock"
-            assert all(freed - max(taken, since) < WITHIN_S for taken, freed in times)
-        sick.go_on()
-        assert all_ended(answer.session)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
@@ -230,7 +268,7 @@ def test_a_second_command_while_the_worker_of_the_first_still_hangs(
         assert all_ended(first.session, second.session)
         assert broker.seen() == sick.before
         require_works_again(broker, words)
-        require_in_time(second, lambda: broker.sees(*planned(asked(broker, words))))
+        require_in_time(second)
 
 
 def sleeps_on(session: int) -> bool:
@@ -250,50 +288,33 @@ def require(is_so: Callable[[], bool], otherwise: str) -> None:
         time.sleep(0.005)
 
 
-def holds(running: Running, log_dirs: Sequence[Path]) -> dict[Path, list[tuple[float, float]]]:
-    """Return from when to when Kafka's lock of each log dir was held while a command runs, on ``time.monotonic``.
+def what_follows(command: str, sick: Sick, answer: Answer, before: Everything) -> Became:
+    """Let the disk answer, and return what became of a change there.
 
-    Each is from just before it was seen held until it was seen free: another process could take it by then.
+    Asserts that the call that hung is the last that is made, that the change is not begun or whole, to the byte, and
+    that it is whole once the command is typed again.
+
+    Args:
+        command: A name in ``CHANGING``.
+        sick: The disk; it hangs.
+        answer: What the command answered.
+        before: What lay on the disk.
     """
-    found: dict[Path, list[tuple[float, float]]] = {path: [] for path in log_dirs}
-    since: dict[Path, float] = {}
-    free = dict.fromkeys(log_dirs, time.monotonic())
-    end = time.monotonic() + AT_MOST_S
-    while since or not running.is_over:
-        assert time.monotonic() < end, "a lock is held, or the command runs, for good"
-        for path in log_dirs:
-            if is_held(path):
-                since.setdefault(path, free[path])
-            else:
-                free[path] = time.monotonic()
-                if path in since:
-                    found[path].append((since.pop(path), free[path]))
-        time.sleep(0.001)
-    return found
-
-
-def is_held(log_dir: Path) -> bool:
-    """Whether a broker could not take Kafka's lock now; takes none itself."""
-    try:
-        descriptor = os.open(log_dir / ".lock", os.O_RDWR)
-    except FileNotFoundError:
-        return False
-    try:
-        asks = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        kind: int = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asks))[0]
-    finally:
-        os.close(descriptor)
-    return kind != fcntl.F_UNLCK
-
-
-def require_nothing_follows(sick: Sick, answer: Answer) -> None:
-    """Assert that the call that hung is the last that is made: its worker ends, and the disk stays as it is then."""
+    broker = sick.broker
     sick.go_on()
     assert all_ended(answer.session)
-    then = sick.broker.seen()
-    assert names_in(sick.broker) == (["keep-1", "meta.properties", "pay-1"], ["old"])
+    then = everything(broker)
+    found = became(command, before, broker)
     time.sleep(0.5)
-    assert sick.broker.seen() == then
+    assert everything(broker) == then
+    if found is Became.NOTHING:
+        require_works_again(broker, CHANGING[command])
+    else:
+        # Nothing is left to be asked for by its name; what is claimed is removed all the same.
+        broker.sees(*asked(broker, CHANGING[command]), "--apply")
+    assert became(command, before, broker) is Became.DONE
+    assert not list(Path(f"{broker.sick}.logdird").glob("*.tmp"))
+    return found
 
 
 NEEDS_ALL = {
@@ -317,7 +338,7 @@ def test_a49_what_needs_every_disk_is_refused_by_the_name_of_the_one_that_hangs(
         sick.go_on()
         assert all_ended(answer.session)
         assert broker.seen() == sick.before
-        require_in_time(answer, lambda: broker.sees(*planned(NEEDS_ALL[command])))
+        require_in_time(answer)
 
 
 def require_done_on_the_others(answer: Answer, broker: Broker) -> None:
@@ -332,13 +353,6 @@ def states(answer: Answer) -> dict[str, set[str]]:
     for row in answer.result["items"]:
         found.setdefault(row["log_dir"], set()).add(row["state"])
     return found
-
-
-def names_in(broker: Broker) -> tuple[list[str], list[str]]:
-    """Return what lies in the log dir on the sick disk but for Kafka's lock, and the topics staged there."""
-    markers = Path(f"{broker.sick}.logdird", "deleting").glob("*/replica.json")
-    topics = sorted(json.loads(path.read_text("utf-8"))["topic"] for path in markers)
-    return sorted(name for name in os.listdir(broker.sick) if name != ".lock"), topics
 
 
 def require_works_again(broker: Broker, words: Sequence[str]) -> None:

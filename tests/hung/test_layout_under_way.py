@@ -85,7 +85,7 @@ def require_refused(sick: Sick, *cases: Case, hung: Sequence[str] = ()) -> None:
     sick.go_on()
     assert all_ended(*(answer.session for _, answer in answers))
     require_blocked(broker)
-    require_all_in_time(answers, broker)
+    require_all_in_time(answers)
 
 
 def require_done(broker: Broker, case: Case) -> None:

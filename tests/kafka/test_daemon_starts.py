@@ -33,7 +33,7 @@ from logdir.service.report.exit_status import AnsweredError
 from logdir.service.report.result import ItemState
 from logdir.service.report.staged import Selection
 from logdir.service.restore import RestoreRequest
-from tests.hung.test_hung import is_held
+from tests.hung.locks import is_held
 from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Rig, await_true
 from tests.kafka.rotation import releases_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from logdir.errors import LogDirError, LogDirSuspectError, RefusedError
 from logdir.observe.mounts import owner_at
@@ -21,7 +21,11 @@ from logdir.refusal_slug import Why
 from logdir.service.log_dirs.request import BrokerRequest, skipped_of
 from logdir.worker.remote import gather
 from logdir.worker.start import close_all, start
-from logdir.worker.waiting import SILENT_MS
+
+_SILENT_MS: Final = 250
+"""A working worker gives a sign of life every 200 ms. What a log dir that hangs costs here, its command waits beside
+``--disk-timeout``: it has a second for all of that.
+"""
 
 
 class Identity(NamedTuple):
@@ -95,7 +99,7 @@ def _owners(request: BrokerRequest) -> dict[str, tuple[int, int]]:
     named = request.config()
     asked = [log_dir for log_dir in named.log_dirs if log_dir not in skipped_of(request, named)]
     # One answer is enough, so a log dir that hangs costs the command no second ``--disk-timeout``.
-    found, silent = _asked(asked, min(SILENT_MS, request.disk_timeout_ms))
+    found, silent = _asked(asked, min(_SILENT_MS, request.disk_timeout_ms))
     if silent and not found:
         found, silent = _asked(asked, request.disk_timeout_ms)
     if silent and not found:

@@ -102,6 +102,12 @@ class BrokerPorts:
         if all((problem.slug, problem.path) != (one.slug, one.path) for one in self.notes):
             self.notes.append(problem)
 
+    def with_notes(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Return problems, then the remarks that they do not contain yet: a log dir is called SUSPECT once."""
+        listed = list(problems)
+        known = {(one.slug, one.path) for one in listed}
+        return [*listed, *(note for note in self.notes if (note.slug, note.path) not in known)]
+
     @staticmethod
     def why_suspect(port: Port) -> Problem:
         """Return why the calls of a SUSPECT port are refused; it is not asked to do anything."""

@@ -24,7 +24,7 @@ from logdir.decide.layout.action import (
     ToNames,
 )
 from logdir.disk.replica.outcome import Outcome
-from logdir.errors import Problem, RefusedError
+from logdir.errors import LogDirSuspectError, Problem, RefusedError
 from logdir.refusal_slug import Why
 from logdir.replica_ref import ReplicaRef
 from logdir.service.batch.layout_phases import LayoutReport
@@ -174,7 +174,10 @@ def result_of(
     """
     refused = decision.refused if report is None else report.refused
     failed = () if report is None else tuple(report.failed.values())
-    problems = (*notes, *map(_left_out, left_out), *(error.problem() for error in (*failed, *refused)))
+    # A log dir that fell silent is noted, and ended the change: it is named once.
+    silent = {one.path for one in notes if one.slug == LogDirSuspectError.code}
+    skipped = map(_left_out, (log_dir for log_dir in left_out if log_dir not in silent))
+    problems = tuple(dict.fromkeys((*notes, *skipped, *(error.problem() for error in (*failed, *refused)))))
     is_finished = report is not None and report.is_finished and not left_out
     has_work = bool(decision.phases) and not is_idle
     return LayoutResult(

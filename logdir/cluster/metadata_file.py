@@ -168,7 +168,7 @@ def opened(path: str, *, is_followed: bool = False) -> Iterator[MetadataFile]:
 
 @contextmanager
 def link_refused() -> Iterator[None]:
-    """Raise ``MalformedFileError`` for a symbolic link that the block did not follow; where people read a log."""
+    """Raise ``MalformedFileError`` where the block was to open a symbolic link, which it does not follow."""
     try:
         yield
     except OSError as error:

@@ -18,7 +18,7 @@ class StoppingError(StateError):
 
 
 def stopping_error() -> StoppingError:
-    """Return that the daemon ends."""
+    """Return the error that the daemon ends."""
     return StoppingError("logdird", expected="a daemon that runs", found="a daemon that ends", fix="repeat the command")
 
 
@@ -29,7 +29,7 @@ class ReloadingError(StateError):
 
 
 def reloading_error(file: str) -> ReloadingError:
-    """Return that a configuration file was read again."""
+    """Return the error that a configuration file was read again."""
     found = "one that was read again; the log dirs are opened by it first"
     return ReloadingError(
         file,
@@ -46,7 +46,7 @@ class ReopeningError(StateError):
 
 
 def reopening_error(failed: tuple[str, ...]) -> ReopeningError:
-    """Return that log dirs could not be opened before, and are tried again."""
+    """Return the error that log dirs could not be opened before, and are tried again."""
     found = "some that could not be opened before; they are opened again now"
     return ReopeningError(", ".join(failed), expected="log dirs that are open", found=found, fix="repeat the command")
 
@@ -70,7 +70,7 @@ def fault_of(what: str, error: Exception) -> Problem:
 
 
 def in_use(command: str, path: str) -> WorkRootOwnedError:
-    """Return that a command needs log dirs that no daemon has open.
+    """Return the error that a command needs log dirs that no daemon has open.
 
     Args:
         command: Its name.

@@ -39,7 +39,7 @@ class Opened(documents.Opened, Protocol):
     """The work on an open broker, as far as its metadata log needs it."""
 
     def held_up(self) -> LogDirError | None:
-        """Return that the daemon ends, or that a handover waits; ``None``: neither."""
+        """Return the error that the daemon ends, or that a handover waits; ``None``: neither."""
 
 
 class OwnLog:

@@ -353,11 +353,11 @@ class Supervisor:
             self.timer.set_next_due(wall_ms)
 
     def stopping(self) -> StoppingError | None:
-        """Return that the daemon ends; ``None``: it does not."""
+        """Return the error that the daemon ends; ``None``: it does not."""
         return stopping_error() if self._is_stopping else None
 
     def reloading(self) -> ReloadingError | None:
-        """Return that the configuration was read again; ``None``: the open log dirs were opened by it."""
+        """Return the error that the configuration was read again; ``None``: the open log dirs were opened by it."""
         return reloading_error(self.config.file) if self._is_reload_due else None
 
     def capture_between(self, work: Work) -> None:
@@ -376,7 +376,7 @@ class Supervisor:
         self.capture_between(work)
 
     def start_error(self) -> LogDirError | None:
-        """Return that a handover waits, for what would take long; ``None``: none does."""
+        """Return the error that a handover waits, for what would take long; ``None``: none does."""
         with self._lock:
             return self._requests.start_error()
 

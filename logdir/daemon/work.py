@@ -58,7 +58,7 @@ class Surroundings(Around, Protocol):
         """End the watches of these log dirs."""
 
     def start_error(self) -> LogDirError | None:
-        """Return that a handover waits; ``None``: none does."""
+        """Return the error that a handover waits; ``None``: none does."""
 
     def capture_between(self, work: Work) -> None:
         """Capture what is urgent, between two steps."""
@@ -233,7 +233,7 @@ class Work:
         self.purges.run(is_automatic=self.is_automatic)
 
     def held_up(self) -> LogDirError | None:
-        """Return that the daemon ends, or that a handover waits; ``None``: neither."""
+        """Return the error that the daemon ends, or that a handover waits; ``None``: neither."""
         return self.supervisor.stopping() or self.supervisor.start_error()
 
     def note(self, event: str, **values: object) -> None:

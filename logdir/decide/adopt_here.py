@@ -94,7 +94,7 @@ class AdoptHere:
 
     @property
     def place(self) -> Place:
-        """Return its log dir, and its staged path relative to the work root."""
+        """Return the log dir of the staged replica, and its path relative to the work root."""
         return self.log_dir, f"{DELETING}/{self.name}"
 
     @property

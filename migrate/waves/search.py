@@ -57,8 +57,8 @@ class _Wave:
             level[0] |= mine
 
     def in_the_way(self, part: Part, masks: _Masks, i: int, age: Sequence[int], most: int) -> int | None:
-        """Return a bit mask of the members to remove so that the wave can take ``i``; ``None`` if these are more than
-        ``most``.
+        """Return a bit mask of the members to remove so that broker ``i`` fits into the wave; ``None``: these are more
+        than ``most``.
         """
         out = part.neighbours[i] & self.members
         if out.bit_count() > most:

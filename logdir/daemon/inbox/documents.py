@@ -116,8 +116,8 @@ class Documents:
             self.waiting = (*self.waiting, problem)
 
     def _wanted(self) -> tuple[Problem, ...]:
-        """Return that the record of followed requests is lost, or that a FULL request is wanted, as one may have been
-        missed.
+        """Return the problem that the record of followed requests is lost, or that a FULL request is wanted: one may
+        have been missed.
         """
         if not self.is_last_read:
             try:

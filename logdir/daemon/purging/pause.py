@@ -28,7 +28,7 @@ class PauseFileError(StateError):
 
 
 def pause_error(state_dir: str) -> PauseFileError | None:
-    """Return that the pause file exists in a state directory; ``None``: it does not."""
+    """Return the error that the pause file exists in a state directory; ``None``: it does not."""
     path = os.path.join(state_dir, PAUSE_FILE)
     try:
         os.lstat(path)

@@ -52,10 +52,10 @@ class Around(Protocol):
         """Purge what is due at an instant; ``None``: nothing has a deadline."""
 
     def stopping(self) -> LogDirError | None:
-        """Return that the daemon ends; ``None``: it does not."""
+        """Return the error that the daemon ends; ``None``: it does not."""
 
     def reloading(self) -> LogDirError | None:
-        """Return that the configuration was read again; ``None``: the open log dirs were opened by it."""
+        """Return the error that the configuration was read again; ``None``: the open log dirs were opened by it."""
 
 
 class Purges:

@@ -59,11 +59,11 @@ class Places(Generic[C]):
             self._awaited[client] = None
 
     def drop_slowest(self) -> C | None:
-        """Choose the client that is to lose its place; it has it until ``leave``.
+        """Choose the client that is to be sent away; it counts as there until ``leave``.
 
         Returns:
-            Of the clients that may change nothing the one that is awaited the longest, else that of all; ``None``: no
-            client is awaited.
+            The client whose request is awaited the longest: among those that may change nothing, or, without such a
+            one, among all. ``None``: no request is awaited.
         """
         found = next((one for one in self._awaited if not self._may_change[one]), next(iter(self._awaited), None))
         if found is not None:

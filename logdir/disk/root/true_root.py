@@ -58,7 +58,7 @@ def open_true_root(disk: Disk, log_dir: str, *, is_start_block_allowed: bool = T
 
 
 def blocked(where: str) -> Problem:
-    """Return that a start block is set, so that only a change of layout may go on."""
+    """Return the problem that a start block is set, so that only a change of layout may go on."""
     return Problem(
         Why.LAYOUT_CHANGE_UNDER_WAY.value,
         where,

@@ -120,7 +120,7 @@ def found_and_expected(problem: Problem) -> str:
 
 
 def lacking_error(log_dir: str, found: str, fix: str) -> RefusedError:
-    """Return that a log dir is missing before a broker starts; ``fix``: how it is brought back."""
+    """Return the error that a log dir is missing before a broker starts; ``fix``: how it is brought back."""
     return RefusedError(
         log_dir,
         why=Why.LOG_DIRS_INCOMPLETE,

@@ -371,7 +371,7 @@ class OpenBroker:
 
 
 def heartbeat_lost(open_dir: OpenLogDir) -> Problem:
-    """Return that the heartbeat of a log dir cannot be read: no deadline on its disk passes."""
+    """Return the problem that the heartbeat of a log dir cannot be read: no deadline on its disk passes."""
     fix = "run logdirctl init to recreate it: until then nothing is purged on this log dir"
     path = f"{open_dir.work.path}/{HEARTBEAT}"
     return Problem(Why.HEARTBEAT_LOST.value, path, "a heartbeat", "no file that can be read", fix)

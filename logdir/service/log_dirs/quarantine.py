@@ -126,7 +126,7 @@ def keep_in_mind(
 
 
 def replacing(log_dir: str) -> str:
-    """Return for a message how another disk takes the place of one, beside a running logdird."""
+    """Return, for a message, how to replace the disk of a log dir while logdird runs."""
     path = quoted(log_dir)
     return f"logdirctl disk release {path}, on the new one logdirctl init --log-dirs {path}, reload logdird (SIGHUP)"
 

@@ -64,5 +64,5 @@ class Requests:
         return left
 
     def start_error(self) -> LogDirError | None:
-        """Return the error that a handover waits: a broker is about to start, so nothing long begins. ``None``: none does."""
+        """Return the error that a handover waits: a broker is about to start, nothing long begins. ``None``: none."""
         return waiting_error() if any(one.what == HANDOVER for one in self._waiting) else None

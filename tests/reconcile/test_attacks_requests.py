@@ -60,7 +60,7 @@ class TestA03:
         fresh = broker.receives(document(listed(a=(A0, (0,))), type=INCREMENTAL, sequence=3))
         assert (fresh.code, fresh.plan) == (Code.STALE_CONTROLLER_EPOCH, None)
         assert fresh.problem is not None
-        assert "STALE" in fresh.problem.fix
+        assert "the request is old" in fresh.problem.fix
         # An older controller's, whatever its number.
         assert broker.receives(document(listed(a=(A, (0,))), type=FULL, sequence=99, epoch=4)).plan is None
 

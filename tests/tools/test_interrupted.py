@@ -16,7 +16,7 @@ import pytest
 from logdir.disk.record import start_block
 from logdir.disk.replica import purge
 from logdir.service import layout
-from logdir.service.batch import layout_phases, use_cases
+from logdir.service.batch import layout_moves, use_cases
 from tests.tools.cluster_log import elsewhere
 from tests.tools.command_lines import require_parsable
 from tests.tools.ctl import ctl, ctl_json, launch, two_disks
@@ -70,7 +70,7 @@ def test_no_interrupted_change_of_layout_hides_that_no_broker_starts(
     if verb == "rollback":
         assert ctl(*words).status == Exit.DONE
         words = ("layout", "rollback", *broker.words, "--apply")
-    interrupting(monkeypatch, layout_phases, "to_ids" if verb == "apply" else "to_names")
+    interrupting(monkeypatch, layout_moves, "to_ids" if verb == "apply" else "to_names")
     _, line, problem = typed(*words)
     monkeypatch.undo()
     for text in (line, problem["fix"]):

@@ -117,9 +117,7 @@ def parse(data: bytes, path: str = "") -> ControllerFile:
         MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
         UnsupportedVersionError: the file has another version.
     """
-    if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
-    values = own_json.parse(data, path, _KIND, VERSION)
+    values = own_json.parse(data, path, _KIND, VERSION, most_bytes=MAX_BYTES)
     requests = _pair(values, path, "controller_epoch", "sequence")
     metadata = _pair(values, path, "metadata_epoch", "metadata_offset")
     return ControllerFile(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
 from logdir.paths import GAPS
 
@@ -65,9 +64,7 @@ def parse(data: bytes, path: str = "") -> GapsFile:
         MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
         UnsupportedVersionError: the file has another version.
     """
-    if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
-    values = own_json.parse(data, path, _KIND, VERSION)
+    values = own_json.parse(data, path, _KIND, VERSION, most_bytes=MAX_BYTES)
     total, since_ms = values.number("total"), values.number("since_ms")
     if not total:
         return GapsFile(0, since_ms, None)

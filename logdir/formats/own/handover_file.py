@@ -14,7 +14,6 @@ import base64
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from logdir.errors import MalformedFileError
 from logdir.formats.kafka.offset_checkpoint import NAMES
 from logdir.formats.own import own_json
 from logdir.formats.own.relayout_file import unpacked
@@ -77,9 +76,7 @@ def parse(data: bytes, path: str = "") -> HandoverFile:
         MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
         UnsupportedVersionError: the file has another version.
     """
-    if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
-    values = own_json.parse(data, path, _KIND, VERSION)
+    values = own_json.parse(data, path, _KIND, VERSION, most_bytes=MAX_BYTES)
     boot_id = values.text("boot_id")
     if not 0 < len(boot_id) <= _MAX_BOOT_ID:
         raise values.refused("boot_id", f"1 to {_MAX_BOOT_ID} characters")

@@ -61,7 +61,7 @@ def _joined(*parts: str) -> str:
     return "{" + ",".join(filter(None, parts)) + "}"
 
 
-def parse(data: bytes, path: str, kind: str, version: int) -> Values:
+def parse(data: bytes, path: str, kind: str, version: int, *, most_bytes: int | None = None) -> Values:
     """Parse a file, and check its version and digest.
 
     Args:
@@ -69,14 +69,17 @@ def parse(data: bytes, path: str, kind: str, version: int) -> Values:
         path: Where it lies, for the error.
         kind: The key that holds the version.
         version: The supported version.
+        most_bytes: Maximum size of the file; ``None``: any.
 
     Returns:
         All keys except the version and the digest.
 
     Raises:
         UnsupportedVersionError: the file has a different version.
-        MalformedFileError: not one line of JSON with the key ``kind``, or a wrong digest.
+        MalformedFileError: too large, not one line of JSON with the key ``kind``, or a wrong digest.
     """
+    if most_bytes is not None and len(data) > most_bytes:
+        raise MalformedFileError(path, expected=f"at most {most_bytes} bytes", found=len(data))
     if not data.endswith(b"\n") or data.count(b"\n") != 1:
         raise MalformedFileError(path, expected="one line that ends with LF", found=f"{len(data)} bytes that are not")
     try:

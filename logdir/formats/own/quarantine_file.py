@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from logdir.errors import MalformedFileError
 from logdir.formats.own import own_json
 from logdir.paths import QUARANTINE
 
@@ -69,9 +68,7 @@ def parse(data: bytes, path: str = "") -> QuarantineFile:
         MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
         UnsupportedVersionError: the file has another version.
     """
-    if len(data) > MAX_BYTES:
-        raise MalformedFileError(path, expected=f"at most {MAX_BYTES} bytes", found=len(data))
-    values = own_json.parse(data, path, _KIND, VERSION)
+    values = own_json.parse(data, path, _KIND, VERSION, most_bytes=MAX_BYTES)
     # The digest was checked above, so these bytes are parsed again safely.
     listed = json.loads(data).get("disks")
     if not isinstance(listed, list) or not 0 < len(listed) <= _MAX_DISKS:

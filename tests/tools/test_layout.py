@@ -99,6 +99,23 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     assert ctl("layout", "finalize", *FOR, *broker.words, "--apply").status == Exit.REFUSED
 
 
+def test_a_replica_that_is_refused_only_as_it_is_moved_keeps_no_apply_from_its_end(broker: Planned) -> None:
+    """A link within a directory shows only when it is opened; its step is stale like others that the plan refuses."""
+    stale = Path(broker.steps[3]["log_dir"], broker.steps[3]["from"])
+    (stale / f"{9999:020}.log").symlink_to("/dev/null")
+    before = tree(*broker.log_dirs)
+    status, result = apply(broker)
+    assert (status, result["finished"], at(result, "refused")) == (Exit.PROBLEMS, True, {str(stale)})
+    assert len(at(result, "done")) == len(broker.steps) - 1
+    _, shown = ctl_json("layout", "status", *broker.words)
+    assert {one["state"] for one in shown["items"]} == {"applied"}
+    # Whether an apply is repeated after it was cut off or not: there is nothing left to do.
+    status, again = apply(broker)
+    assert (status, again["finished"], at(again, "refused")) == (Exit.PROBLEMS, True, {str(stale)})
+    assert rollback(broker)[1]["finished"]
+    assert tree(*broker.log_dirs) == before
+
+
 def test_no_apply_is_finished_beside_a_live_replica_that_no_step_names(broker: Planned) -> None:
     """Created after the plan was made: it would lie under its name beside the others for ever."""
     new = partition(broker.log_dirs[0] / "new-7", topic_id=OTHER)

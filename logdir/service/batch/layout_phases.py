@@ -171,7 +171,10 @@ class _Work:
                 layout.sync(open_dir)
 
     def _move(self, actions: Sequence[Move]) -> bool:
-        """Move replicas of all log dirs; return whether all are in their target layout."""
+        """Move replicas of all log dirs; return whether the phase may end.
+
+        On the way to topic ids a replica may be refused, as by the plan: its step is stale. On the way back it may not.
+        """
         failed, first = self.report.failed, len(self.report.outcomes)
         moves = Moves(
             open_dirs=self.open_dirs,
@@ -185,9 +188,9 @@ class _Work:
         for action in actions:
             if isinstance(action, MoveToTopicNames):
                 self._try_at(action.log_dir, layout.require_no_prefixes)
-        outcomes = (outcome for _, outcome in self.report.outcomes[first:])
+        back = {action.log_dir for action in actions if isinstance(action, MoveToTopicNames)}
         return failed.keys().isdisjoint(action.log_dir for action in actions) and all(
-            outcome.result is Result.DONE for outcome in outcomes
+            outcome.result is Result.DONE for log_dir, outcome in self.report.outcomes[first:] if log_dir in back
         )
 
     def _moved(self, moved: Sequence[tuple[str, Outcome]]) -> None:

@@ -99,8 +99,8 @@ def test_a_stale_step_is_one_line_with_its_path(broker: Planned) -> None:
     assert ctl("layout", "finalize", *FOR, *broker.words, "--apply").status == Exit.REFUSED
 
 
-def test_a_replica_that_is_refused_only_as_it_is_moved_keeps_no_apply_from_its_end(broker: Planned) -> None:
-    """A link within a directory shows only when it is opened; its step is stale like others that the plan refuses."""
+def test_an_apply_is_finished_beside_a_replica_that_is_refused_only_as_it_is_moved(broker: Planned) -> None:
+    """A link within its directory is found only by the move; the step is stale, as if the plan had refused it."""
     stale = Path(broker.steps[3]["log_dir"], broker.steps[3]["from"])
     (stale / f"{9999:020}.log").symlink_to("/dev/null")
     before = tree(*broker.log_dirs)
@@ -109,7 +109,7 @@ def test_a_replica_that_is_refused_only_as_it_is_moved_keeps_no_apply_from_its_e
     assert len(at(result, "done")) == len(broker.steps) - 1
     _, shown = ctl_json("layout", "status", *broker.words)
     assert {one["state"] for one in shown["items"]} == {"applied"}
-    # Whether an apply is repeated after it was cut off or not: there is nothing left to do.
+    # Applied again, as after an interruption: there is nothing left to do.
     status, again = apply(broker)
     assert (status, again["finished"], at(again, "refused")) == (Exit.PROBLEMS, True, {str(stale)})
     assert rollback(broker)[1]["finished"]

@@ -171,9 +171,9 @@ class _Work:
                 layout.sync(open_dir)
 
     def _move(self, actions: Sequence[Move]) -> bool:
-        """Move replicas of all log dirs; return whether the phase may end.
+        """Move replicas of all log dirs; return whether the next phase may begin.
 
-        On the way to topic ids a replica may be refused, as by the plan: its step is stale. On the way back it may not.
+        An apply goes on beside a refused replica: its step is stale, as if the plan had refused it. A rollback stops.
         """
         failed, first = self.report.failed, len(self.report.outcomes)
         moves = Moves(
@@ -185,12 +185,11 @@ class _Work:
             failed=failed,
         )
         self._try([action.log_dir for action in moves.actions], lambda: moves.carry_out(self.hold))
-        for action in actions:
-            if isinstance(action, MoveToTopicNames):
-                self._try_at(action.log_dir, layout.require_no_prefixes)
-        back = {action.log_dir for action in actions if isinstance(action, MoveToTopicNames)}
+        rolled_back = [action.log_dir for action in actions if isinstance(action, MoveToTopicNames)]
+        for log_dir in rolled_back:
+            self._try_at(log_dir, layout.require_no_prefixes)
         return failed.keys().isdisjoint(action.log_dir for action in actions) and all(
-            outcome.result is Result.DONE for log_dir, outcome in self.report.outcomes[first:] if log_dir in back
+            outcome.result is Result.DONE for log_dir, outcome in self.report.outcomes[first:] if log_dir in rolled_back
         )
 
     def _moved(self, moved: Sequence[tuple[str, Outcome]]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from logdir.daemon.report.failed_replicas import FailedReplicas
+from logdir.daemon.report.figures import KindFigures, UndoWindow
 from logdir.daemon.session import Session
 from logdir.daemon.state import LogDirState
 from logdir.decide.capture import CaptureRoom
@@ -48,6 +49,14 @@ class LogDirStatus:
     """Partial captures: they can be exported, and not restored."""
     next_due_ms: int | None = None
     """Wall clock: when its next staged replica may be purged; ``None``: none has a deadline."""
+    free_inodes: int | None = None
+    """``None``: not known, or the file system does not count them."""
+    kinds: tuple[KindFigures, ...] = ()
+    """What lay there when it was read in full the last time, in the order of ``Kind``."""
+    read_at_ms: int | None = None
+    """Wall clock: when that was; ``None``: not yet."""
+    is_watched: bool = True
+    """Whether a watch process finds deletions at once; else only the sweep does."""
 
 
 COLUMNS: Final[tuple[Column[LogDirStatus], ...]] = (
@@ -114,6 +123,12 @@ class StatusResult:
     next_due_ms: int | None
     events: tuple[EventStatus, ...]
     """The newest, oldest first."""
+    windows: tuple[UndoWindow, ...] = ()
+    """What can be undone: those that go first, first; then held ones."""
+    windows_left_out: int = 0
+    """How many more there are."""
+    metadata_lag: int | None = None
+    """Records of the metadata log that this node has and that were not read yet; ``None``: it is not read."""
 
     @property
     def summary(self) -> tuple[str, ...]:

@@ -29,39 +29,56 @@ from logdir.service.capture import room_of
 from logdir.service.log_dirs.glances import Glances
 
 
+class Staged(NamedTuple):
+    """What is staged in one log dir, and until when."""
+
+    items: tuple[StagedReplica, ...]
+    """Claimed replicas and unfinished copies among them."""
+    deadlines: tuple[int | None, ...]
+    """When each that is staged (``Kind.STAGED``) may be purged, in their order, on the boot-time clock; past instants,
+    too. ``None``: it is held.
+    """
+
+
 class Look(NamedTuple):
     """The log dirs at one instant."""
 
+    now: Instant
     log_dirs: tuple[LogDirStatus, ...]
     """Every configured log dir, in the order of the configuration."""
     rooms: dict[str, CaptureRoom]
     """Free space of the log dirs that answer."""
     deadlines: tuple[int, ...]
     """When each staged replica on an ONLINE log dir may be purged, on the boot-time clock; past instants, too."""
+    staged: dict[str, Staged]
+    """Of every configured log dir, in the order of the configuration."""
 
 
 def look_at(session: Session, glances: Glances | None = None) -> Look:
     """Look at every configured log dir; ``glances``: of just now, ``None``: their free space is asked for."""
     now, states, beats, rooms = read_instant(), session.states(), _beats(session), _rooms(session, glances)
-    staged = {one.log_dir: one.staged for one in session.facts}
+    found_staged = {one.log_dir: one.staged for one in session.facts}
+    staged: dict[str, Staged] = {}
     log_dirs: list[LogDirStatus] = []
     deadlines: list[int] = []
     for log_dir in session.broker.named.log_dirs:
-        items = staged.get(log_dir, ())
-        counting, held = _deadlines(items, beats.get(log_dir), now)
+        items = found_staged.get(log_dir, ())
+        of_all = _deadlines(items, beats.get(log_dir), now)
+        staged[log_dir] = Staged(items, of_all)
+        counting = [one for one in of_all if one is not None]
+        held = len(of_all) - len(counting)
         first = min(counting, default=None)
         next_due_ms = None if first is None else now.wall_ms + max(0, first - now.boottime_ms)
         found = log_dir_status(log_dir, states[log_dir], items, next_due_ms, held, rooms.get(log_dir))
         log_dirs.append(found)
         if found.state is LogDirState.ONLINE:
             deadlines += counting
-    return Look(tuple(log_dirs), rooms, tuple(deadlines))
+    return Look(now, tuple(log_dirs), rooms, tuple(deadlines), staged)
 
 
-def _deadlines(staged: Sequence[StagedReplica], beat: Heartbeat | None, now: Instant) -> tuple[list[int], int]:
-    """Return the deadlines of staged replicas on the boot-time clock, and how many have none."""
-    found: list[int] = []
-    held = 0
+def _deadlines(staged: Sequence[StagedReplica], beat: Heartbeat | None, now: Instant) -> tuple[int | None, ...]:
+    """Return the deadlines of staged replicas on the boot-time clock, as ``Staged`` has them."""
+    found: list[int | None] = []
     for item in staged:
         if item.kind is not Kind.STAGED:
             continue
@@ -72,8 +89,8 @@ def _deadlines(staged: Sequence[StagedReplica], beat: Heartbeat | None, now: Ins
             case Due(elapsed_ms=elapsed_ms) if marker is not None and marker.delay_ms is not None:
                 found.append(now.boottime_ms - (elapsed_ms - marker.delay_ms))
             case _:
-                held += 1
-    return found, held
+                found.append(None)
+    return tuple(found)
 
 
 def _beats(session: Session) -> dict[str, Heartbeat | None]:

@@ -67,6 +67,12 @@ class Looks:
         self._read_gaps(Path(state_dir, GAPS))
         self._kept = gaps_file.render(self.gaps)
 
+    @property
+    def last_ms(self) -> int | None:
+        """Wall clock of the last look, also of a daemon before this one; ``None``: none is known."""
+        last = self._last
+        return None if last is None else last.wall_ms
+
     def note(self, server_properties: str, delete_delay_ms: int, *, is_running: bool | None) -> Problem | None:
         """Note a look of now; return the problem if it came too late.
 

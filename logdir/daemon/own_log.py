@@ -41,6 +41,9 @@ class Opened(documents.Opened, Protocol):
     def held_up(self) -> LogDirError | None:
         """Return the error that the daemon ends, or that a handover waits; ``None``: neither."""
 
+    def note_offset(self, followed: int, end: int) -> None:
+        """Note the offset up to which the metadata log was followed, and up to which it is committed."""
+
 
 class OwnLog:
     """The metadata log of one open broker."""
@@ -88,6 +91,8 @@ class OwnLog:
         reconcile = spec_of("reconcile")
         try:
             ran, _ = self._work.run(reconcile, request, is_applied=False)
+            if request.source.high_watermark is not None:
+                self._work.note_offset(ran.result.source.offset, request.source.high_watermark)
             if any(item.state is ItemState.PLANNED for item in ran.result.items):
                 if self._work.held_up() is not None:
                     return True  # The next sweep finds that a broker is about to start.

@@ -14,10 +14,13 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import DaemonConfig, broker_of, delete_delay_ms, read_config
+from logdir.daemon.metrics.exposition import textfile_of
+from logdir.daemon.metrics.textfile import Textfile
 from logdir.daemon.report.history import History
 from logdir.daemon.report.log import JsonFormatter
 from logdir.daemon.report.notify import Notifier
@@ -80,6 +83,10 @@ class DaemonProcess:
         self.supervisor = Supervisor(config, version=version, history=History(config.state_dir))
         supervisor = self.supervisor
         self.timer = supervisor.timer = make_timer(supervisor.sweep, supervisor.purge_due, supervisor.rescan)
+        self.textfile = Textfile(
+            partial(textfile_of, supervisor), lambda problem: supervisor.counters.note_error(problem, ())
+        )
+        supervisor.reports.append(self.textfile.problems)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT ends it; SIGHUP reads the configuration again.
@@ -96,6 +103,7 @@ class DaemonProcess:
             self.timer.start()
             self._set_sweep(self.supervisor.config)
             self.supervisor.start()
+            self.textfile.write_to(self.supervisor.config.metrics_textfile)
             self._wait_for_start()
             self._watch()
             self.notifier.send("READY=1", f"STATUS={self.supervisor.state.name}")
@@ -110,6 +118,7 @@ class DaemonProcess:
             # The change in progress ends first: its client gets the answer.
             self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _END_S)
             control.stop()
+            self.textfile.close(_END_S)
             self.supervisor.history.close(_END_S)
 
     def _wait_for_start(self) -> None:
@@ -151,6 +160,7 @@ class DaemonProcess:
             broker_of(config)
             self._set_sweep(config)
             self.supervisor.reload(config)
+            self.textfile.write_to(config.metrics_textfile)
             self._watch()
             LOG.info("config.reloaded file=%s", config.file)
         except LogDirError as error:
@@ -169,7 +179,11 @@ class DaemonProcess:
             self.watches.stop()
         self.watches = Watches(log_dirs, self.supervisor.sweep)
         self.supervisor.unwatch = self.watches.leave
+        self.supervisor.unwatched = self._unwatched
         self.watches.start()
+
+    def _unwatched(self) -> frozenset[str]:
+        return frozenset() if self.watches is None else self.watches.unwatched
 
     def _set_sweep(self, config: DaemonConfig) -> None:
         self.timer.set_sweep(config.sweep_ms, delete_delay_ms(config.server_properties))

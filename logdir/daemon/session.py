@@ -13,7 +13,7 @@ Spec: design §2 laws 4, 6, §5 "A port per log dir"; attacks A19, A40, A41.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -64,6 +64,10 @@ START_TIMEOUT_MS = 3 * 1000
 """How long a log dir may give no sign of life while the daemon starts: the others wait for it only then."""
 
 
+def _untimed(took_ns: Mapping[str, int]) -> None:
+    """Do nothing."""
+
+
 @dataclass(slots=True)
 class Kept:
     """What is kept from one session to the next."""
@@ -81,6 +85,8 @@ class Kept:
     """The free space that is expected after purges; a log dir that is opened again does not report it sooner."""
     belongs: Belonging | None = None
     """Cluster and node of the log dirs as they were opened last; a disk of another broker is left out."""
+    timed: Callable[[Mapping[str, int]], None] = _untimed
+    """Called after each glance with ``Glances.took_ns``."""
 
 
 @dataclass(slots=True)
@@ -295,7 +301,9 @@ class Session:
         """Glance at every log dir; raise as ``require_same``, if that is required, and as ``broker.glance``."""
         if is_same_required:
             self.broker.require_unchanged()
-        return self.kept.leavers.glance(self.broker, is_same_required=is_same_required)
+        found = self.kept.leavers.glance(self.broker, is_same_required=is_same_required)
+        self.kept.timed(found.took_ns)
+        return found
 
     def states(self) -> dict[str, tuple[LogDirState, Problem | None]]:
         """Return the state of every configured log dir, and why it is not ONLINE."""

@@ -21,20 +21,21 @@ Spec: design §2 laws 4, 6, §5; attacks A19, A22, A40, A41, A49.
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from logdir import clock
 from logdir.daemon.config import DaemonConfig
 from logdir.daemon.faults import ReloadingError, StoppingError, problem_of, reloading_error, stopping_error
+from logdir.daemon.figures import Figures
 from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
+from logdir.daemon.report.counters import Counters
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
-from logdir.daemon.report.status import Counters, StatusResult, blank_status, event_status
+from logdir.daemon.report.now import status_now
+from logdir.daemon.report.status import StatusResult, blank_status
 from logdir.daemon.requests import Answer, Request, Requests
 from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
@@ -66,7 +67,7 @@ class Supervisor:
         """
         self.config, self.version = config, version
         self.history, self.timer = history, timer
-        self.counters = Counters()
+        self.counters, self.figures = Counters(), Figures()
         self.failed_disks = FailedDisks()
         self.quorum = Quorum(self.purge_due)
         self.start_awaited = StartAwaited()
@@ -80,10 +81,14 @@ class Supervisor:
         self._is_sweep_due = self._is_purge_due = True
         self._is_rescan_due = self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
-        self._kept = Kept()
+        self._kept = Kept(timed=self.counters.note_looks)
         self._log_dirs: tuple[str, ...] = ()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
         """Ends the watches of these log dirs; the process sets it."""
+        self.unwatched: Callable[[], Collection[str]] = lambda: ()
+        """Returns the log dirs without a watch; the process sets it."""
+        self.reports: list[Callable[[], Iterable[Problem]]] = []
+        """Each returns what waits for an operator in another part of the daemon; the process adds them."""
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -139,6 +144,8 @@ class Supervisor:
     def refuse_reload(self, problems: tuple[Problem, ...]) -> None:
         """Keep the configuration as it is; the status shows why."""
         self.reload_problems = problems
+        for problem in problems:
+            self.counters.note_error(problem, ())
 
     def sweep(self) -> None:
         """Look soon for directories that a broker is removing."""
@@ -180,21 +187,16 @@ class Supervisor:
         """Return the status of the last look, with the state of now."""
         with self._lock:
             queued, state, since_ms, problem = len(self._requests), self._state, self._since_ms, self._problem
-        looked, gaps = self._status or blank_status(self.config.name, self.version), self.looks.gaps
-        waiting = problem, *self.reload_problems, self.looks.late, self.looks.unread, *looked.waiting
-        return replace(
-            looked,
-            pid=os.getpid(),
-            state=state.name,
-            state_number=int(state),
+        others = [one for report in self.reports for one in report()]
+        return status_now(
+            self._status or blank_status(self.config.name, self.version),
+            state,
             since_ms=since_ms,
-            gaps=gaps.total,
-            gaps_since_ms=gaps.since_ms,
-            last_gap_from_ms=None if gaps.last is None else gaps.last.from_ms,
-            last_gap_to_ms=None if gaps.last is None else gaps.last.to_ms,
             queued=queued,
-            waiting=tuple(one for one in waiting if one is not None),
-            events=tuple(map(event_status, self.history.last())),
+            gaps=self.looks.gaps,
+            waiting=(problem, *self.reload_problems, self.looks.late, self.looks.unread, *others),
+            events=self.history.last(),
+            unwatched=self.unwatched(),
         )
 
     def _run(self) -> None:
@@ -215,7 +217,7 @@ class Supervisor:
                 self._move(Event.IDLE)
                 left = self._requests.take_all()
             for request in left:
-                request.refuse(stopping_error())
+                request.refuse(stopping_error(), self.counters)
 
     def _serve_once(self) -> bool:
         """Open the broker, and serve until it has to be opened again or the daemon stops; return whether it opened."""
@@ -234,12 +236,13 @@ class Supervisor:
                 self.started.set_exception(error)
                 self.stop()
                 return False
-            self._problem = problem_of(self.config, error)
-            LOG.error("broker.not-opened %s", self._problem.line())
+            problem = self._problem = problem_of(self.config, error)
+            LOG.error("broker.not-opened %s", problem.line())
+            self.counters.note_error(problem, self._log_dirs)
             with self._lock:
                 waiting = self._requests.take_all()
             for request in waiting:
-                request.refuse(RefusedError.of(self._problem))
+                request.refuse(RefusedError.of(problem), self.counters)
             return False
         self._problem = None
         with self._lock:
@@ -290,7 +293,7 @@ class Supervisor:
                 if self._take("_is_sweep_due"):
                     work.sweep()
                 elif (request := self._next()) is not None:
-                    self._answer(request, work)
+                    request.do(work, self.counters)
                 elif work.documents.follow_next() or work.own_log.follow():
                     pass
                 elif self._take("_is_purge_due"):
@@ -304,6 +307,7 @@ class Supervisor:
             except (LogDirError, OSError) as error:
                 problem = self._problem = problem_of(self.config, error)
                 LOG.error("work.failed %s", problem.line())
+                self.counters.note_error(problem, self._log_dirs)
                 self.history.add("failed", problem=problem.line())
                 return False  # The broker is opened again, and looked at from the beginning.
             if self._take("_is_reload_due"):
@@ -336,16 +340,6 @@ class Supervisor:
                 self._lock.wait_for(lambda: self._is_stopping, timeout_ms / 1000)
             else:
                 self._lock.wait_for(lambda: self._is_stopping or self._is_something_due())
-
-    def _answer(self, request: Request, work: Work) -> None:
-        if not request.answer.set_running_or_notify_cancel():
-            return  # The client has left before its turn.
-        try:
-            request.answer.set_result(request.run(work))
-        except BaseException as error:
-            request.answer.set_exception(error)
-            if not isinstance(error, LogDirError | OSError):
-                LOG.exception("request.fault %s", request.what)
 
     def set_next_due(self, wall_ms: int | None) -> None:
         """Purge what is due at an instant (wall clock); ``None``: nothing has a deadline."""

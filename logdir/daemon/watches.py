@@ -51,6 +51,11 @@ class Watches:
         self.failed: dict[str, str] = {}
         """Log dirs without a watch, and why: there only the sweep finds deletions."""
 
+    @property
+    def unwatched(self) -> frozenset[str]:
+        """Log dirs in which only the sweep finds deletions now; any thread may ask."""
+        return frozenset(one for one in self.log_dirs if one in self.failed or one not in self._watches)
+
     def start(self) -> None:
         """Start the thread, and with it the processes."""
         self._thread.start()

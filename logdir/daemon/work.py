@@ -169,7 +169,9 @@ class Work:
         try:
             self._finish_captures()
         except (LogDirError, OSError) as error:
-            LOG.error("capture.failed %s", problem_of(self.session.config, error).line())
+            problem = problem_of(self.session.config, error)
+            LOG.error("capture.failed %s", problem.line())
+            self.note_error(problem)
 
     def _finish_captures(self) -> None:
         """Make durable what is linked, for some seconds: the log dirs are to be closed, or left to a stopped broker."""
@@ -198,8 +200,11 @@ class Work:
                     if refusal not in self._refused:
                         self._refused.add(refusal)
                         self._note("not-captured", item, "" if item.problem is None else item.problem.line())
+                        if item.problem is not None:
+                            self.note_error(item.problem)
         for problem in found.problems:
             LOG.error("capture.failed %s", problem.line())
+            self.note_error(problem)
 
     def _note_look(self) -> None:
         """Note that the log dirs were looked at for deletions."""
@@ -239,6 +244,18 @@ class Work:
     def note(self, event: str, **values: object) -> None:
         """Write an event into the history."""
         self.supervisor.history.add(event, **values)
+
+    def note_error(self, problem: Problem) -> None:
+        """Count an error."""
+        self.supervisor.counters.note_error(problem, self.session.broker.named.log_dirs)
+
+    def note_offset(self, followed: int, end: int) -> None:
+        """Note the offset up to which the metadata log was followed, and up to which it is committed."""
+        self.supervisor.figures.note_offset(followed, end)
+
+    def note_document(self, *, is_done: bool) -> None:
+        """Count a document of the inbox that was followed, or refused."""
+        self.supervisor.counters.note_document(is_done=is_done)
 
     def run(self, spec: Spec, request: Any, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
         """Run a use case for an operator; return the result, and the warnings that came before a change.
@@ -301,10 +318,13 @@ class Work:
     def status(self) -> StatusResult:
         """Return the status of the log dirs and what was done; state, queue and events are the supervisor's."""
         supervisor, session = self.supervisor, self.session
-        log_dirs = (self._look or look_at(session)).log_dirs
-        self._look = None
+        look, self._look = self._look or look_at(session), None
+        read_at_ms = session.broker.last_look.read_at_ms
+        log_dirs = supervisor.figures.with_kinds(look.log_dirs, session.facts, read_at_ms)
+        windows, windows_left_out = supervisor.figures.windows(look)
         states = {one.log_dir: one.state for one in log_dirs}
         supervisor.failed_disks.report(states, session.facts, session.node_id, supervisor.history)
+        supervisor.counters.note_states({one.log_dir: one.problem for one in log_dirs})
         deadlines = [one.next_due_ms for one in log_dirs if one.next_due_ms is not None]
         counters = supervisor.counters
         return replace(
@@ -327,6 +347,9 @@ class Work:
                 *supervisor.quorum.problem(session.config.client_properties),
             ),
             next_due_ms=min(deadlines, default=None),
+            windows=windows,
+            windows_left_out=windows_left_out,
+            metadata_lag=supervisor.figures.metadata_lag,
         )
 
     def _stops(self) -> tuple[Problem, ...]:

@@ -183,6 +183,7 @@ class RemotePort:
             return sent
         request = frame([name_of(call), signature.encode(args, kwargs)])
         self._asked = sent
+        sent.begun_ns = clock.monotonic_ns()
         self.heard_ms = clock.monotonic_ms()
         try:
             along = signature.sent_along(args, kwargs)
@@ -347,3 +348,13 @@ def gather(pendings: Iterable[Pending[object]]) -> None:
     sent = [one for one in pendings if isinstance(one, Sent)]
     if sent:
         sent[0].port.waiting.gather(sent)
+
+
+def took_ns(begun: Mapping[str, Pending[object]]) -> dict[str, int]:
+    """Return how long workers had their calls, which are over; without calls in this process, and refused ones.
+
+    Args:
+        begun: The calls, by log dir.
+    """
+    took = {log_dir: one.took_ns for log_dir, one in begun.items() if isinstance(one, Sent)}
+    return {log_dir: one for log_dir, one in took.items() if one is not None}

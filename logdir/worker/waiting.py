@@ -133,6 +133,10 @@ class Sent(Generic[R]):
         self._decode = decode
         self.parts: deque[Any] = deque()
         """Parts of its results that have arrived and were not yielded yet."""
+        self.begun_ns: int | None = None
+        """When it was sent (monotonic clock); ``None``: it was not, because the log dir is SUSPECT."""
+        self.took_ns: int | None = None
+        """From then until it was answered or given up; ``None``: it was not sent, or is not over."""
         self._answer: tuple[str, Any] | None = None
         self._error: BaseException | None = None
 
@@ -148,6 +152,7 @@ class Sent(Generic[R]):
 
     def take(self, kind: str, value: Any) -> None:
         """Store the answer: its kind (``result``, ``refused``, ``kernel`` or ``fault``), and the value or error."""
+        self._end()
         if kind == "result":
             # At once: the answers of all log dirs as JSON take several times the memory.
             try:
@@ -161,7 +166,12 @@ class Sent(Generic[R]):
 
     def fail(self, error: BaseException) -> None:
         """Store the reason why there is no answer."""
+        self._end()
         self._error = error
+
+    def _end(self) -> None:
+        if self.begun_ns is not None and self.took_ns is None:
+            self.took_ns = clock.monotonic_ns() - self.begun_ns
 
     def result(self) -> R:
         """Implement ``Pending.result``."""

@@ -14,6 +14,8 @@ from typing import NewType, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from logdir.daemon.report.failed_replicas import FailedReplicas, FailedTopic
+from logdir.daemon.report.figures import KindFigures as KindOfLogDir
+from logdir.daemon.report.figures import UndoWindow
 from logdir.daemon.report.status import EventStatus, LogDirStatus, StatusResult
 from logdir.decide.adopt import Adopt
 from logdir.decide.staged.guide import GuideStep
@@ -61,7 +63,15 @@ SEVERAL = "Objects of several commands"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     SEVERAL: ((Problem,), (EvidenceForm,)),
-    "status": ((StatusResult,), (LogDirStatus,), (EventStatus,), (FailedReplicas,), (FailedTopic,)),
+    "status": (
+        (StatusResult,),
+        (LogDirStatus,),
+        (KindOfLogDir,),
+        (UndoWindow,),
+        (EventStatus,),
+        (FailedReplicas,),
+        (FailedTopic,),
+    ),
     "explain": ((ExplainResult,), (Entry,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,), (Disk,), (InventoryEntry,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),

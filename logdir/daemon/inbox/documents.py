@@ -69,6 +69,12 @@ class Opened(Protocol):
     def note(self, event: str, **values: object) -> None:
         """Write an event into the history."""
 
+    def note_document(self, *, is_done: bool) -> None:
+        """Count a document that was followed, or refused."""
+
+    def note_error(self, problem: Problem) -> None:
+        """Count an error."""
+
 
 class Documents:
     """The documents of one daemon's inbox, followed on an open broker."""
@@ -241,6 +247,7 @@ class Documents:
     def _refuse(self, name: str, problems: tuple[Problem, ...], answers: Mapping[str, object] = _NO_ANSWER) -> None:
         self._inbox.refuse(name, problems)
         LOG.error("document.refused name=%s %s", shown(name), problems[0].line())
+        self._work.note_error(problems[0])
         self._note("refused", name, answers)
 
     def _give_back(self, name: str, problem: Problem) -> None:
@@ -254,6 +261,7 @@ class Documents:
         self._again_ms = clock.monotonic_ms() + _AGAIN_MS
 
     def _note(self, state: str, name: str, answers: Mapping[str, object]) -> None:
+        self._work.note_document(is_done=state == "done")
         self._work.note("document", name=shown(name), outcome=state, **answers)
 
 

@@ -14,16 +14,18 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from logdir import clock
+from logdir.daemon.figures import Figures
 from logdir.daemon.look import Look
 from logdir.daemon.purging.due import NextDue
 from logdir.daemon.purging.pause import STEP_MS, pause_error
 from logdir.daemon.purging.undone import GOES_ON, Undone
 from logdir.daemon.quorum import Quorum
+from logdir.daemon.report.counters import Counters
 from logdir.daemon.report.history import History
 from logdir.daemon.report.reporters import LossReporter
-from logdir.daemon.report.status import Counters
 from logdir.daemon.session import Session
 from logdir.decide.staged.pressure import Pressure
+from logdir.decide.staged.unreported import shrunk_bytes
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.replica.rate_limiter import FILES_PER_SECOND
 from logdir.errors import LogDirError, Problem
@@ -44,6 +46,7 @@ class Around(Protocol):
     history: History
     counters: Counters
     quorum: Quorum
+    figures: Figures
 
     def sweep(self) -> None:
         """Sweep soon."""
@@ -123,6 +126,7 @@ class Purges:
             return False
         # What is removed in whole is counted as free already.
         self._list(before, [item for item in found.items if item.state is not ItemState.DONE])
+        self._count_bytes(before, found.items)
         if any(item.state is ItemState.DONE for item in found.items):
             self._around.sweep()  # What was not captured for lack of space may be captured now.
         return True
@@ -157,13 +161,18 @@ class Purges:
         self._due.ask()  # Before the plan: what becomes due meanwhile is asked about next time.
         shown = purge.plan(session.broker, request)
         self._kept = tuple(item.problem for item in shown.items if item.problem is not None)
+        if shown.looking is not None:
+            seen = shown.looking.look
+            self._around.figures.note_log(seen.image or seen.aged, seen.latest, request.source.high_watermark)
         items: Sequence[ItemResult] = ()
+        planned = () if shown.looking is None else shown.looking.facts
         if shown.plan is not None and shown.plan.actions and shown.looking is not None:
             self.read_free_space()
             self._undone.announced.update((one.log_dir, f"{DELETING}/{one.name}") for one in shown.plan.actions)
             items, problems = purge.apply(session.broker, shown, LossReporter(self._between))
             self._note(items, problems, self._undone.note(items))
         self._list(() if shown.looking is None else shown.looking.facts, items)
+        self._count_bytes(planned, items)
         self._around.sweep()
 
     def read_free_space(self) -> tuple[LogDirFacts, ...]:
@@ -181,6 +190,7 @@ class Purges:
         """
         self._note(items, (), self._undone.note_requested(items))
         self._note_freed(before, items)
+        self._count_bytes(before, items)
 
     def _list(self, before: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> None:
         """Look at the log dirs after a purge, and note what it has freed."""
@@ -194,6 +204,11 @@ class Purges:
         places = [(item.log_dir, item.path) for item in purged]
         self._session.kept.free.add_shrunk(before, self._session.facts, places)
 
+    def _count_bytes(self, before: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> None:
+        """Count by how many bytes replicas are smaller than before a purge, or gone; they were looked at after it."""
+        purged = [item for item in items if item.state in (ItemState.DONE, ItemState.UNDONE)]
+        self._around.counters.purged_bytes += freed_bytes(before, self._session.facts, purged)
+
     def _note(self, items: Sequence[ItemResult], problems: Sequence[Problem], undone: Sequence[Problem]) -> None:
         """Count what was purged, write it into log and history, and log what was not."""
         for item in items:
@@ -203,5 +218,23 @@ class Purges:
                 self._around.history.add("purged", log_dir=item.log_dir, path=item.path)
         for problem in (*problems, *undone):
             LOG.error("purge.failed %s", problem.line())
+            self._around.counters.note_error(problem, self._session.broker.named.log_dirs)
         if any(item.problem is not None and item.problem.slug in GOES_ON for item in items):
             self._due.go_on()
+
+
+def freed_bytes(before: Sequence[LogDirFacts], after: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> int:
+    """Return by how many bytes of segments replicas are smaller than before a purge, or gone.
+
+    Args:
+        before: Facts of every log dir from before it.
+        after: Facts of every log dir from after it; what lies on one that cannot be read is left out.
+        items: The replicas.
+    """
+    places = {(item.log_dir, item.path) for item in items}
+    left = {one.log_dir: one.staged for one in after if one.problem is None}
+    return sum(
+        shrunk_bytes([item for item in one.staged if (one.log_dir, item.path) in places], left[one.log_dir])
+        for one in before
+        if one.log_dir in left
+    )

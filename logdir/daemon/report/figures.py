@@ -7,10 +7,12 @@ Spec: issue "The daemon at home on a host", metrics and status page; docs/json.m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logdir.formats.own.inventory import Kind
+from logdir.ids import TopicId
 from logdir.reasons import Reason
+from logdir.service.report.json_form import KEY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +31,13 @@ class UndoWindow:
 
     topic: str | None
     """``None``: it is not known."""
-    topic_id: str | None
+    topic_id: TopicId | None
     reason: Reason | None
     """Why they were staged; ``None``: a replica without a marker."""
     replicas: int
     log_bytes: int
-    log_dirs: tuple[str, ...]
+    log_dirs: tuple[str, ...] = field(metadata={KEY: "in_log_dirs"})
+    """In the order of the configuration."""
     staged_at_ms: int | None
     """Wall clock: when the first of them was staged."""
     due_ms: int | None

@@ -51,10 +51,13 @@ class LogDirStatus:
     """Wall clock: when its next staged replica may be purged; ``None``: none has a deadline."""
     free_inodes: int | None = None
     """``None``: not known, or the file system does not count them."""
-    kinds: tuple[KindFigures, ...] = ()
-    """What lay there when it was read in full the last time, in the order of ``Kind``."""
+    kinds: tuple[KindFigures, ...] = field(default=(), metadata={KEY: "by_kind"})
+    """What lies there, in the order of ``Kind``; files, and directories of a kind that is not known, are left out.
+
+    Directories that came or went since it was read in full are counted; the bytes of the others are from then.
+    """
     read_at_ms: int | None = None
-    """Wall clock: when that was; ``None``: not yet."""
+    """Wall clock: when it was read in full the last time; ``None``: not yet."""
     is_watched: bool = True
     """Whether a watch process finds deletions at once; else only the sweep does."""
 
@@ -128,7 +131,9 @@ class StatusResult:
     windows_left_out: int = 0
     """How many more there are."""
     metadata_lag: int | None = None
-    """Records of the metadata log that this node has and that were not read yet; ``None``: it is not read."""
+    """Records of the metadata log behind the last one that is known to be committed and was followed, when the log was
+    read last (KIP-631, ``MetadataLag``); ``None``: it was not read yet.
+    """
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -147,15 +152,6 @@ class StatusResult:
         count = {0: "no gap", 1: "1 gap"}.get(self.gaps, f"{self.gaps} gaps")
         last = f", the last from {utc(self.last_gap_from_ms)} to {utc(self.last_gap_to_ms)}" if self.gaps else ""
         return f"{count} without a look for deletions since {utc(self.gaps_since_ms)}{last}"
-
-
-@dataclass(slots=True)
-class Counters:
-    """What the daemon has done since it started."""
-
-    captured: int = 0
-    missed: int = 0
-    purged: int = 0
 
 
 def log_dir_status(
@@ -182,6 +178,7 @@ def log_dir_status(
         state=state[0],
         problem=state[1],
         free_bytes=None if room is None else room.free_bytes,
+        free_inodes=None if room is None or not room.total_inodes else room.free_inodes,
         total_bytes=None if room is None else room.total_bytes,
         is_undo_off=room is not None and bool(room.lacking),
         staged=kinds[Kind.STAGED],

@@ -6,6 +6,7 @@ Spec: design §3.3, §5 "A port per log dir".
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from logdir.disk.kernel.calls import Space
@@ -20,6 +21,8 @@ class Glances(NamedTuple):
     at_ms: int
     """``CLOCK_BOOTTIME`` before the first answer."""
     of: Mapping[str, Glance]
+    took_ns: Mapping[str, int] = MappingProxyType({})
+    """By log dir: how long its worker had the call, also where it gave no answer; without calls in this process."""
 
     @property
     def is_running(self) -> bool | None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from logdir import clock
 from logdir.errors import LogDirSuspectError
 from logdir.formats.own.inventory import Kind
 from logdir.observe.facts import LogDirFacts, Replica, StagedReplica
@@ -37,6 +38,8 @@ class LastLook:
     seen: dict[str, tuple[int, LogDirFacts]] = field(default_factory=dict)
     births: dict[Place, int] = field(default_factory=dict)
     """Creation times of directories, as far as they were requested since their last scan."""
+    read_at_ms: dict[str, int] = field(default_factory=dict)
+    """Wall clock, by log dir: when it was read in full the last time."""
 
     def look(self, deep: Deep) -> tuple[LogDirFacts, ...]:
         """Scan everything, and store the result."""
@@ -96,6 +99,8 @@ class LastLook:
                 looked.append(unanswered(port.log_dir, one.problem()))
                 continue
             known = self.seen.get(port.log_dir)
+            if one.paths is None:
+                self.read_at_ms[port.log_dir] = clock.now_ms()
             self._forget_births(port.log_dir, None if one.paths is None else frozenset(one.paths))
             facts = one.facts if one.paths is None or known is None else merged(known[1], one)
             self.seen[port.log_dir] = one.number, facts

@@ -45,7 +45,7 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.worker.glance import Since, glance
 from logdir.worker.look import EVERY_LIVE, Deep
 from logdir.worker.port import Pending
-from logdir.worker.remote import gather
+from logdir.worker.remote import gather, took_ns
 from logdir.worker.state import WorkerState, require_in_place, require_owner_lock
 
 P = ParamSpec("P")
@@ -221,7 +221,7 @@ class OpenBroker:
         for log_dir, pending in begun.items():
             with self._map_os_errors(log_dir):
                 found[log_dir] = pending.result()
-        return Glances(at_ms, found)
+        return Glances(at_ms, found, took_ns(begun))
 
     def require_in_place(self) -> None:
         """Check that the paths of every log dir and its work root still lead to the open directories.

@@ -32,6 +32,7 @@ class Failing:
         self.error = error
         self.tried = 0
         self.events: list[dict[str, object]] = []
+        self.errors: list[str] = []
 
     def run(self, spec: Spec, request: Any, *, is_applied: bool) -> tuple[Ran, tuple[str, ...]]:
         assert (spec.name, is_applied) == ("reconcile", True)
@@ -40,6 +41,12 @@ class Failing:
 
     def note(self, event: str, **values: object) -> None:
         self.events.append({"event": event, **values})
+
+    def note_document(self, *, is_done: bool) -> None:
+        assert not is_done
+
+    def note_error(self, problem: Problem) -> None:
+        self.errors.append(problem.slug)
 
 
 def put(state: Path, name: str) -> None:

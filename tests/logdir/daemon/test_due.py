@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.config import parse
+from logdir.daemon.figures import Figures
 from logdir.daemon.looks import Looks
 from logdir.daemon.quorum import Quorum
+from logdir.daemon.report.counters import Counters
 from logdir.daemon.report.failed_replicas import FailedDisks
 from logdir.daemon.report.history import History
-from logdir.daemon.report.status import Counters
 from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.work import Work
@@ -30,7 +31,7 @@ class Alone:
 
     def __init__(self, folder: Path) -> None:
         self.version, self.history, self.counters = "0", History(str(folder)), Counters()
-        self.failed_disks = FailedDisks()
+        self.failed_disks, self.figures = FailedDisks(), Figures()
         self.quorum = Quorum(self.sweep)
         self.start_awaited = StartAwaited()
         self.looks = Looks("/nonexistent", lambda look, gaps: None)

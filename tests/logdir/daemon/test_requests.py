@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.faults import StoppingError, stopping_error
+from logdir.daemon.report.counters import Counters
 from logdir.daemon.requests import Request, Requests
 from logdir.daemon.socket.server import path_of
 from logdir.errors import Problem
@@ -175,9 +176,11 @@ def test_the_requests_of_a_daemon_that_ends_are_answered_although_a_client_has_l
     for future in futures:
         requests.add(Request("capture", lambda work: None, future))
     assert futures[0].cancel()
+    counters = Counters()
     for request in requests.take_all():
-        request.refuse(stopping_error())
+        request.refuse(stopping_error(), counters)
     assert isinstance(futures[1].exception(), StoppingError)
+    assert counters.requests == {("capture", Exit.REFUSED): 1}
 
 
 def test_without_a_daemon_the_command_does_it_itself(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ OF_PATHS = frozenset({"write_text", "write_bytes", "touch", "symlink_to", "hardl
 WRITERS = {
     "logdir/disk/kernel/atomic_directory.py": "exports, outside all log dirs: it refuses to write into one",
     "logdir/daemon/report/history.py": "history.jsonl in the state directory, for people: nothing is decided by it",
+    "logdir/daemon/metrics/textfile.py": "the metrics, where the operator wants them, on no disk of the broker",
     "logdir/daemon/looks.py": "moves a count that cannot be read aside, in the state directory",
     "logdir/daemon/inbox/folder.py": "request documents in the state directory, on no disk of the broker",
     "logdir/daemon/inbox/handled.py": "removes the oldest of the documents that were handled, in the state directory",

@@ -1,0 +1,1 @@
+"""The metrics of the daemon, in the text format of Prometheus."""

@@ -105,7 +105,9 @@ class OwnLog:
             self._wait(problem_of(session.config, error))
         except Exception as error:  # What a log holds must not end the daemon a minute after every start.
             LOG.exception("metadata-log.fault")
-            self._wait(fault_of(request.source.uri, error))
+            problem = fault_of(request.source.uri, error)
+            self._work.note_error(problem)
+            self._wait(problem)
         else:
             problems = tuple(one for one in ran.problems if one not in session.broker.notes)
             if ran.result.is_refused:

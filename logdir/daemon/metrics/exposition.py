@@ -1,8 +1,8 @@
 """The metrics as text: for a scrape, and for a file that another exporter of the host reads.
 
 The library comes with a web server, a client and its own default metrics; only the format and the registry are used
-here. It is loaded with the first scrape, or the first writing of the file, and not before: it takes some 4 MB and 50
-ms, and most daemons of a host without Prometheus are never scraped.
+here. It is loaded with the first scrape, or the first writing of the file, and not before: it takes 1 to 4 MB and
+some 20 ms, and the daemons of a host without Prometheus are never scraped.
 
 Not here: the values (``samples``), who asks (``daemon.socket``, ``textfile``).
 

@@ -53,6 +53,8 @@ class Textfile:
         self._changed = threading.Condition()
         self._path: str | None = None
         """Where to write; ``None``: nowhere."""
+        self._is_asked = False
+        """Whether it is to be written at once."""
         self._written: str | None = None
         """Where it was written last, and not removed since."""
         self._begun_ms: int | None = None
@@ -68,7 +70,7 @@ class Textfile:
             path: An absolute path; ``None``: nothing is written.
         """
         with self._changed:
-            self._path = path
+            self._path, self._is_asked = path, True
             if self._thread is None and path is not None:
                 thread = threading.Thread(target=self._run, name="textfile", daemon=True)
                 with suppress(RuntimeError):  # No more threads can be started: the next path tries again.
@@ -100,7 +102,7 @@ class Textfile:
         while True:
             with self._changed:
                 path = None if self._is_closing else self._path
-                self._begun_ms = clock.monotonic_ms()
+                self._begun_ms, self._is_asked = clock.monotonic_ms(), False
             if self._written is not None and self._written != path:
                 _remove(self._written)
                 self._written = None
@@ -114,7 +116,7 @@ class Textfile:
                 LOG.error("metrics.unwritten %s", problem.line())
                 self._failed(problem)
             with self._changed:
-                self._changed.wait_for(lambda: self._is_closing or self._path != path, self._every_ms / 1000)
+                self._changed.wait_for(lambda: self._is_closing or self._is_asked, self._every_ms / 1000)
 
     def _write(self, path: str) -> Problem | None:
         """Write the file once; return why it could not be written."""

@@ -49,6 +49,9 @@ class Documents(NamedTuple):
     refused: int = 0
 
 
+NO_DOCUMENTS: Final = Documents()
+
+
 @dataclass(slots=True)
 class Counters:
     """What the daemon has done since it started."""
@@ -58,7 +61,7 @@ class Counters:
     purged: int = 0
     purged_bytes: int = 0
     """Bytes of segments that purges removed, also of replicas that are not gone yet."""
-    documents: Documents = Documents()
+    documents: Documents = NO_DOCUMENTS
     _looks: dict[str, Times] = field(default_factory=dict, init=False)
     _errors: dict[tuple[str, str], int] = field(default_factory=dict, init=False)
     _requests: dict[tuple[str, Exit], int] = field(default_factory=dict, init=False)

@@ -51,7 +51,5 @@ def status_now(
         queued=queued,
         waiting=tuple(one for one in (*waiting, *looked.waiting) if one is not None),
         events=tuple(map(event_status, events)),
-        log_dirs=tuple(
-            replace(one, is_watched=False) if one.log_dir in unwatched else one for one in looked.log_dirs
-        ),
+        log_dirs=tuple(replace(one, is_watched=False) if one.log_dir in unwatched else one for one in looked.log_dirs),
     )

@@ -10,7 +10,20 @@ import datetime
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from benchmarks import before, daemon, fleet, frozen, inventory, locks, metadata, purge, relayout, stage, staged_ls
+from benchmarks import (
+    before,
+    daemon,
+    fleet,
+    frozen,
+    interfaces,
+    inventory,
+    locks,
+    metadata,
+    purge,
+    relayout,
+    stage,
+    staged_ls,
+)
 from benchmarks import help as help_text
 from benchmarks.file_systems import dirs_or_images, measured
 from benchmarks.measure import HOME, ROUNDS, Row, machine, show
@@ -58,6 +71,7 @@ PARTS: Mapping[str, _Part] = {
     "changes": _changes,
     "before": _before,
     "daemon": lambda given: daemon.measure(default_dir()),
+    "interfaces": lambda given: interfaces.measure(default_dir(), rounds=max(given.rounds, interfaces.ROUNDS)),
     "frozen": lambda given: frozen.table(default_dir()),
     "metadata": lambda given: metadata.measure(given.metadata, given.rounds),
     "fleet": lambda given: fleet.table(given.fleet),

@@ -142,7 +142,8 @@ def kinds_of(replicas: Sequence[Replica], staged: Sequence[StagedReplica]) -> tu
     counts: dict[Kind, list[int]] = {}
     kind: Kind | None = None
     found = [0, 0]
-    for one in chain(replicas, staged):
+    every: Iterable[Replica | StagedReplica] = chain(replicas, staged)
+    for one in every:
         if one.kind is not kind:  # To look up a member of an enumeration costs more than all else here.
             kind = one.kind
             found = counts.setdefault(kind, [0, 0])

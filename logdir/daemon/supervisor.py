@@ -81,6 +81,8 @@ class Supervisor:
         self._is_sweep_due = self._is_purge_due = True
         self._is_rescan_due = self._is_stopping = self._is_reload_due = False
         self._status: StatusResult | None = None
+        self._shown = blank_status(config.name, version)
+        """What ``status`` returned last."""
         self._kept = Kept(timed=self.counters.note_looks)
         self._log_dirs: tuple[str, ...] = ()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
@@ -184,11 +186,11 @@ class Supervisor:
         return request.answer
 
     def status(self) -> StatusResult:
-        """Return the status of the last look, with the state of now."""
+        """Return the status of the last look, with the state of now; the same object as long as nothing changes."""
         with self._lock:
             queued, state, since_ms, problem = len(self._requests), self._state, self._since_ms, self._problem
         others = [one for report in self.reports for one in report()]
-        return status_now(
+        found = status_now(
             self._status or blank_status(self.config.name, self.version),
             state,
             since_ms=since_ms,
@@ -198,6 +200,9 @@ class Supervisor:
             events=self.history.last(),
             unwatched=self.unwatched(),
         )
+        if found != self._shown:  # Who asks a thousand times a second may keep what was made of it.
+            self._shown = found
+        return self._shown
 
     def _run(self) -> None:
         try:

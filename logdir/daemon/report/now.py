@@ -38,6 +38,9 @@ def status_now(
         events: The newest events, oldest first.
         unwatched: Log dirs without a watch.
     """
+    log_dirs = looked.log_dirs
+    if unwatched:
+        log_dirs = tuple(replace(one, is_watched=False) if one.log_dir in unwatched else one for one in log_dirs)
     return replace(
         looked,
         pid=os.getpid(),
@@ -51,5 +54,5 @@ def status_now(
         queued=queued,
         waiting=tuple(one for one in (*waiting, *looked.waiting) if one is not None),
         events=tuple(map(event_status, events)),
-        log_dirs=tuple(replace(one, is_watched=False) if one.log_dir in unwatched else one for one in looked.log_dirs),
+        log_dirs=log_dirs,
     )

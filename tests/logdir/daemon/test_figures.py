@@ -166,8 +166,8 @@ def image(offset: int, origin: str = "/m", source: Source = Source.METADATA_LOG)
 
 
 def test_the_lag_is_what_lies_behind_the_last_record_that_was_followed() -> None:
+    assert Figures().metadata_lag is None
     figures = Figures()
-    assert figures.metadata_lag is None
     figures.note_log(image(100), (image(130), image(500, "/left-behind")), None)
     assert figures.metadata_lag == 30
     figures.note_log(image(100), (image(130),), 150)

@@ -98,7 +98,7 @@ MOVED: dict[str, tuple[ModuleType, str]] = {
     "logdird_broker_state": (test_moves, "test_the_state_moves_from_starting_to_running"),
     "logdird_state_since_timestamp_seconds": (test_moves, "test_the_state_moves_from_starting_to_running"),
     "logdird_broker_running": (test_moves, "test_the_daemon_says_who_it_is_and_whether_its_broker_runs"),
-    "logdird_metadata_lag": (test_exposition, "test_the_lag_of_the_metadata_log_is_absent_until_it_was_read"),
+    "logdird_metadata_lag": (test_moves, "test_the_metadata_log_is_followed_before_a_purge"),
     "logdird_offline_log_directory_count": (test_moves, "test_a_disk_that_fails_shows_and_comes_back"),
     "logdird_log_dir_state": (test_moves, "test_a_disk_that_fails_shows_and_comes_back"),
     "logdird_log_dir_free_bytes": (test_moves, "test_a_disk_that_fills_up_shows"),

@@ -21,10 +21,12 @@ from logdir.disk.kernel.host import HostDirectory
 from logdir.service.log_dirs.glances import Glances
 from logdir.worker.start import placed
 from tests.builders import TOPIC_ID
+from tests.logdir.cluster.log_dir import noop, remove
 from tests.logdir.daemon.metrics.scrape import Fake, Scrape, scrape_of, scraped
-from tests.logdir.daemon.rig import Daemon, daemon, until
+from tests.logdir.daemon.rig import UNIQUE, Daemon, daemon, until
 from tests.logdir.daemon.test_inbox import WITH_GONE, broker, put, until_handled
 from tests.tools.ctl import ctl, held
+from tests.tools.reconcile_rig import GONE, Rig, raw
 from tools.cli.arguments import Exit
 
 SWEEP = "sweep.interval.ms: 500\n"
@@ -38,9 +40,9 @@ def measured(work: Work) -> Scrape:
 
 
 @contextmanager
-def working(one: Daemon) -> Iterator[Work]:
+def opened(config: Path) -> Iterator[Work]:
     """Open the log dirs as a daemon does that has just started, in this process."""
-    supervisor = unstarted(one)
+    supervisor = unstarted(config)
     session = Session.open(supervisor.config, Kept(timed=supervisor.counters.note_looks))
     try:
         work = Work(session, supervisor)
@@ -50,9 +52,9 @@ def working(one: Daemon) -> Iterator[Work]:
         session.close()
 
 
-def unstarted(one: Daemon) -> Supervisor:
+def unstarted(file: Path) -> Supervisor:
     """Return a supervisor whose thread was not started."""
-    config = parse(one.config.read_bytes(), str(one.config))
+    config = parse(file.read_bytes(), str(file))
     os.makedirs(config.state_dir)
     return Supervisor(config, version="0", history=History(config.state_dir))
 
@@ -65,7 +67,7 @@ def sighup(one: Daemon) -> None:
 def test_the_state_moves_from_starting_to_running(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
     before = time.time()
-    supervisor = unstarted(one)
+    supervisor = unstarted(one.config)
     first = scrape_of(supervisor)
     assert first.of("logdird_broker_state") == 1
     since = first.of("logdird_state_since_timestamp_seconds") or 0
@@ -143,7 +145,7 @@ def test_a_stray_is_held(tmp_path: Path) -> None:
 
 def test_what_the_broker_removes_first_is_missed(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
-    with working(one) as work:
+    with opened(one.config) as work:
         gone = one.delete(one.make())
         glances = work.session.glance()
         one.remove(gone)
@@ -155,7 +157,7 @@ def test_what_the_broker_removes_first_is_missed(tmp_path: Path) -> None:
 def test_claimed_replicas_and_partial_captures_are_counted(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
     top = str(one.log_dirs[0])
-    with working(one) as work:
+    with opened(one.config) as work:
         for number in range(2):
             one.delete(one.make(number=number))
         work.sweep()
@@ -169,6 +171,32 @@ def test_claimed_replicas_and_partial_captures_are_counted(tmp_path: Path) -> No
         found = measured(work)
         assert found.of("logdird_purging_replicas", log_dir=top) == 1
         assert found.of("logdird_partial_captures", log_dir=top) == 1
+
+
+@pytest.mark.slow
+def test_the_metadata_log_is_followed_before_a_purge(tmp_path: Path) -> None:
+    """What is committed is known up to its newest snapshot; the records behind that are the lag."""
+    rig = Rig(tmp_path)
+    log = rig.log()
+    log.append(remove(raw(GONE)))
+    rig.snapshot(log)
+    for _ in range(5):
+        log.append(noop())
+    (tmp_path / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, rig.disks))}\n")
+    config = tmp_path / "b1.yaml"
+    config.write_text(
+        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n"
+        "delete.topic.delay.ms: 1s\n"
+    )
+    with opened(config) as work:
+        path = rig.disks[0] / "gone-0"
+        path.rename(path.with_name(f"gone-0.{UNIQUE}-delete"))
+        work.sweep()
+        assert measured(work).of("logdird_metadata_lag") is None
+        time.sleep(1.1)
+        work.sweep()
+        work.purge_due()
+        assert measured(work).of("logdird_metadata_lag") == 5
 
 
 def test_a_disk_that_fails_shows_and_comes_back(tmp_path: Path) -> None:
@@ -213,7 +241,7 @@ def test_a_disk_that_fills_up_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             seen.of("logdird_undo_off", log_dir=top),
         ]
 
-    with working(one) as work:
+    with opened(one.config) as work:
         assert found(work) == [5_000, 10_000, 700, 0]
         space = space._replace(free_bytes=900, total_bytes=20_000, free_inodes=600)
         assert found(work) == [900, 20_000, 600, 1]
@@ -224,7 +252,7 @@ def test_a_disk_that_fills_up_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("workers")
 def test_each_sweep_is_a_look_at_each_disk(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
-    with working(one) as work:
+    with opened(one.config) as work:
         before = measured(work)
         first = before.of("logdird_last_look_timestamp_seconds") or 0
         counts = [before.of("logdird_look_seconds_count", log_dir=top) or 0 for top in one.log_dirs]
@@ -268,11 +296,19 @@ def test_a_request_moves_what_counts_it(tmp_path: Path) -> None:
 
 
 def test_a_request_that_waits_for_its_turn_shows(tmp_path: Path) -> None:
-    supervisor = unstarted(Daemon(tmp_path))
+    supervisor = unstarted(Daemon(tmp_path).config)
     assert scrape_of(supervisor).of("logdird_requests_queued") == 0
     for _ in range(3):
         supervisor.submit("staged hold", lambda work: None)
     assert scrape_of(supervisor).of("logdird_requests_queued") == 3
+
+
+def test_a_status_in_which_nothing_has_changed_is_the_same_object(tmp_path: Path) -> None:
+    supervisor = unstarted(Daemon(tmp_path).config)
+    first = supervisor.status()
+    assert supervisor.status() is first
+    supervisor.submit("staged hold", lambda work: None)
+    assert supervisor.status() is not first
 
 
 def test_documents_move_what_counts_them(tmp_path: Path) -> None:
@@ -351,7 +387,7 @@ def test_a_textfile_that_cannot_be_written_waits_for_an_operator_and_stops_nothi
 def test_the_time_of_a_look_at_a_disk_that_does_not_answer_is_counted(tmp_path: Path) -> None:
     """The worker stands still; the call is given up after the time that the configuration allows."""
     one = Daemon(tmp_path, more="disk.timeout.ms: 1000\n")
-    with placed(is_here=False), working(one) as work:
+    with placed(is_here=False), opened(one.config) as work:
         port = work.session.broker.ports.port(str(one.log_dirs[1]))
         assert port.pid is not None
         os.kill(port.pid, signal.SIGSTOP)

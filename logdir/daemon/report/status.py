@@ -129,6 +129,10 @@ class StatusResult:
     """How many more there are."""
     metadata_lag: int | None = None
     """Records of the metadata log that this node has and that were not read yet; ``None``: it is not read."""
+    config: str | None = None
+    """Absolute path of its configuration file; ``None``: the log dirs were not looked at yet."""
+    least_free_percent: int | None = None
+    """The floor of free space (``staged.min.free``); ``None``: likewise."""
 
     @property
     def summary(self) -> tuple[str, ...]:

@@ -35,7 +35,9 @@ def log_dirs(status: StatusResult) -> str:
     if not status.log_dirs:
         return '<p class="none">The log dirs were not looked at yet.</p>'
     legend = "".join(f'<li><i class="dot {css}"></i>{kind}</li>' for kind, css in KIND_CLASSES)
-    floor = "" if status.least_free_percent is None else f", the line is the floor of {status.least_free_percent} % free"
+    floor = (
+        "" if status.least_free_percent is None else f", the line is the floor of {status.least_free_percent} % free"
+    )
     rows = "".join(
         _log_dir(number, one, status.least_free_percent) for number, one in enumerate(status.log_dirs, start=1)
     )

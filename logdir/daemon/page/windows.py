@@ -17,7 +17,7 @@ from logdir.markup import cell_size, grouped, plural, ranges, text
 
 _OPEN: Final = 40
 """A list with more windows than this is shown folded."""
-_MOST_CHARS: Final = 100
+_MOST_CHARS: Final = 64
 """Longest name of a topic that is shown whole: the id beside it is never cut, and the command has the id."""
 _STEPS: Final = 48
 """Number of bars of the timeline."""
@@ -63,7 +63,9 @@ def _drawing(windows: Sequence[UndoWindow], now_ms: int) -> str:
         bars[min(_STEPS - 1, max(0, due_ms - now_ms) * _STEPS // length_ms)] += weight
     most = max(*bars, held)
     going = "".join(_bar(_WIDTH * place, height, most) for place, height in enumerate(bars))
-    ends = f"<span>now</span><span>{at(last_ms)}, {left(last_ms, now_ms)}</span>" if timed else "<span>no deadline</span>"
+    ends = (
+        f"<span>now</span><span>{at(last_ms)}, {left(last_ms, now_ms)}</span>" if timed else "<span>no deadline</span>"
+    )
     return (
         '<figure class="timeline" aria-label="When staged replicas go">'
         f'<svg viewBox="0 0 {_WIDTH * _STEPS} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
@@ -102,7 +104,8 @@ def _spans(windows: Sequence[UndoWindow], now_ms: int) -> str:
 
 def _span_row(words: str, windows: Sequence[UndoWindow]) -> str:
     count, log_bytes = sum(one.replicas for one in windows), sum(one.log_bytes for one in windows)
-    return f"<tr><th scope=row>{words}<td class=n><data value={count}>{grouped(count)}</data><td class=n>{cell_size(log_bytes)}"
+    shown = f"<data value={count}>{grouped(count)}</data>"
+    return f"<tr><th scope=row>{words}<td class=n>{shown}<td class=n>{cell_size(log_bytes)}"
 
 
 def _span_of(one: UndoWindow, now_ms: int) -> str:
@@ -134,7 +137,7 @@ def _window(status: StatusResult, one: UndoWindow, numbers: dict[str, int], now_
     # Hundreds of these rows: end tags and quotes that HTML does not ask for are left out.
     name = "topic not known" if one.topic is None else f"<bdi>{_shortened(one.topic)}</bdi>"
     topic_id = "" if one.topic_id is None else f"<small class=mono>{text(one.topic_id)}</small>"
-    staged = "" if one.staged_at_ms is None else f", {at(one.staged_at_ms)}"
+    staged = "" if one.staged_at_ms is None else f"; staged {at(one.staged_at_ms)}"
     command = restore_command(status, one.topic_id, one.topic)
     typed = "" if command is None else f"<code class=cmd>{text(command)}</code>"
     until = "held<small>no deadline</small>"
@@ -142,7 +145,8 @@ def _window(status: StatusResult, one: UndoWindow, numbers: dict[str, int], now_
         until = f"{at(one.due_ms)}<small>{left(one.due_ms, now_ms)}</small>"
     return (
         f"<tr><th scope=row>{name}{topic_id}<small>{REASON_WORDS[one.reason]}{staged}</small>{typed}"
-        f"<td>{one.replicas:,}<small>{cell_size(one.log_bytes)}</small><small>{_places(one, numbers)}</small><td>{until}"
+        f"<td>{one.replicas:,}<small>{cell_size(one.log_bytes)}</small><small>{_places(one, numbers)}</small>"
+        f"<td>{until}"
     )
 
 

@@ -1,7 +1,8 @@
 """One HTTP request on one connection: a deadline for all of it, and one for the whole of its answer.
 
-Every answer closes its connection. Not here: what is answered (``socket.server``, ``daemon.web``), how many clients there
-are (``connections``).
+Every answer closes its connection.
+
+Not here: what is answered (``socket.server``, ``daemon.web``), how many clients there are (``connections``).
 
 Spec: design §5; RFC 9112.
 """

@@ -163,7 +163,7 @@ def _remove_stale(path: str) -> None:
 
 
 class _Handler(HttpHandler):
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name of the base
         """Answer a question."""
         if self.path != STATUS:
             self._refuse(404, "no-such-path", self.path, STATUS, "another path")
@@ -173,7 +173,7 @@ class _Handler(HttpHandler):
         self.server.is_sending(self.connection)  # Who does not take it holds up no other client: it can ask again.
         self._send(200, answer)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name of the base
         """Run a use case."""
         name = next((one for one in (*NAMES, RELEASE.name) if path_of(one) == self.path), None)
         if (closed := next((one for one in NEED_CLOSED if path_of(one) == self.path), None)) is not None:

@@ -1,8 +1,8 @@
 """The servers of the status page and of the metrics: HTTP/1.1 over TCP, GET and HEAD, read-only.
 
 There is no password: whoever reaches the socket may read. A client changes nothing, and holds up nothing: places,
-deadlines and threads are those of the control socket (``socket.connections``), and a page is made at most once a second,
-however many ask. A fault here ends a page, never the daemon.
+deadlines and threads are those of the control socket (``socket.connections``), and a page is made at most once a
+second, however many ask. A fault here ends a page, never the daemon.
 
 Not here: which pages there are (``web.site``), their sockets (``web.listener``, ``web.passed``).
 
@@ -158,7 +158,7 @@ class _Server(Connections):
 class _Handler(HttpHandler):
     server: _Server
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name of the base
         """Answer with the page."""
         site = self.server.site
         self.server.has_read(self.connection)
@@ -169,7 +169,7 @@ class _Handler(HttpHandler):
         elif (body := self._made()) is not None:
             self._send(200, body.content_type, body.data)
 
-    do_HEAD = do_GET
+    do_HEAD = do_GET  # noqa: N815 - the name of the base
 
     def _made(self) -> Body | None:
         """Return the page; ``None``: it could not be made, and the client was answered."""

@@ -1,4 +1,4 @@
-"""The pages that are served over TCP: which paths they have, how they are made, and under which names they are asked for.
+"""The pages that are served over TCP: their paths, how they are made, and the host names under which they are answered.
 
 A browser sends the name it was given. A page of the internet may have its own name resolved to 127.0.0.1 and then read
 what it gets there (DNS rebinding); so the status page is answered to names of this host alone.

@@ -126,8 +126,8 @@ def _numbers(status: StatusResult) -> str:
     if not rows:
         return ""
     return (
-        '<details class="numbers"><summary>Bytes by kind, in numbers</summary><table class="kinds"><caption>What lay '
-        "in each log dir and its work root when it was read in full the last time; bytes of segments. A captured "
+        '<details class="numbers"><summary>Bytes by kind, in numbers</summary><table class="kinds"><caption>What lies '
+        "in each log dir and its work root, and the bytes of its segments when it was read in full. A captured "
         'replica shares its bytes with the broker until the broker removes it</caption><thead><tr><th scope="col">'
         'Log dir</th><th scope="col">Kind</th><th scope="col" class="n">Directories</th><th scope="col" class="n">'
         f"Bytes</th></tr></thead><tbody>{''.join(rows)}</tbody></table></details>"

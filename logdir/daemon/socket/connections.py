@@ -74,25 +74,18 @@ class Connections(ThreadingMixIn, TCPServer):
     block_on_close = False
 
     def __init__(
-        self,
-        listener: socket.socket,
-        supervisor: Supervisor,
-        handler: type[BaseRequestHandler],
-        *,
-        busy: bytes,
-        deadline_ms: int,
+        self, listener: socket.socket, handler: type[BaseRequestHandler], *, busy: bytes, deadline_ms: int
     ) -> None:
         """Take the socket; ``server_close`` closes it.
 
         Args:
             listener: It listens already.
-            supervisor: Of the daemon, for the handlers.
             handler: Answers one connection; it calls ``has_read`` when it has the whole request, and ``is_sending``
                 before an answer that the client can ask for again.
             busy: What a client gets for which there is no place.
             deadline_ms: How long a client may take to send its request, and to take its answer.
         """
-        self.supervisor, self.deadline_ms = supervisor, deadline_ms
+        self.deadline_ms = deadline_ms
         self._busy = busy
         self._changed = threading.Condition()
         self._places: Places[socket.socket] = Places(MOST_CLIENTS)
@@ -178,3 +171,20 @@ class Connections(ThreadingMixIn, TCPServer):
             LOG.debug("control.client-gone", exc_info=True)
         else:
             LOG.exception("control.fault")
+
+
+class ControlConnections(Connections):
+    """Those of the control socket, whose handlers ask the daemon."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        supervisor: Supervisor,
+        handler: type[BaseRequestHandler],
+        *,
+        busy: bytes,
+        deadline_ms: int,
+    ) -> None:
+        """Take the socket, as ``Connections``, and the supervisor of the daemon."""
+        super().__init__(listener, handler, busy=busy, deadline_ms=deadline_ms)
+        self.supervisor = supervisor

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
-from logdir.daemon.socket.connections import BACKLOG, MOST_CLIENTS, Connections, is_owner_or_root
+from logdir.daemon.socket.connections import BACKLOG, MOST_CLIENTS, ControlConnections, is_owner_or_root
 from logdir.daemon.socket.http_handler import HttpHandler
 from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
@@ -110,7 +110,7 @@ class Control:
         self._server.drain()
 
 
-def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
+def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> ControlConnections:
     """Make a socket that does not exist. Raises ``LogDirError``: it cannot be made."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o117)
@@ -123,7 +123,7 @@ def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
     finally:
         os.umask(before)
     Path(path).chmod(_MODE)
-    return Connections(listener, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
+    return ControlConnections(listener, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
 
 
 def _unusable(path: str, found: str) -> LogDirError:
@@ -163,6 +163,8 @@ def _remove_stale(path: str) -> None:
 
 
 class _Handler(HttpHandler):
+    server: ControlConnections
+
     def do_GET(self) -> None:  # noqa: N802 - the name of the base
         """Answer a question."""
         if self.path != STATUS:

@@ -130,7 +130,7 @@ class _Server(Connections):
     def __init__(
         self, listener: socket.socket, supervisor: Supervisor, site: Site, deadline_ms: int, fresh_ms: int
     ) -> None:
-        super().__init__(listener, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
+        super().__init__(listener, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
         self.site = site
         self.kept = _Kept(supervisor, site, fresh_ms)
         self._ours, self._theirs = socket.socketpair()

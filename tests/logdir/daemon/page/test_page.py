@@ -321,7 +321,7 @@ def test_a_daemon_that_starts_has_a_page_too() -> None:
         ("next_due_ms", None, "nothing has a deadline"),
     ],
 )
-def test_the_head_says_how_it_stands(field: str, value: object, wanted: str) -> None:
+def test_the_head_says_how_it_stands(field: str, value: Any, wanted: str) -> None:
     assert wanted in text_of(render(sample(**{field: value}), NOW_MS)).replace(" .", ".")
 
 

@@ -47,8 +47,6 @@ from logdir.service.log_dirs.quarantine import is_within
 LOG: Final = logging.getLogger(__name__)
 RETRY_MS: Final = 5 * 1000
 """Time between two attempts to open a broker that cannot be opened."""
-_AT_START: Final = ("socket", "state_dir", "status_listen", "metrics_listen")
-"""Fields of keys that take a restart."""
 _FIRST_WAIT_MS: Final = 1000
 _LONGEST_WAIT_MS: Final = 60 * 1000
 """Time between two times that the broker is opened again: it doubles while a log dir keeps failing."""
@@ -124,11 +122,11 @@ class Supervisor:
         """Open the broker again by another configuration, as soon as the change in progress has ended.
 
         Raises:
-            ConfigError: the new configuration has another value of a key that is read at the start alone.
+            ConfigError: the new configuration has another socket or state directory: that takes a restart.
         """
-        moved = [key for key in _AT_START if getattr(config, key) != getattr(self.config, key)]
+        moved = [key for key in ("socket", "state_dir") if getattr(config, key) != getattr(self.config, key)]
         if moved:
-            found = f"another {' and another '.join(moved)}".replace("_", ".")
+            found = f"another {' and another '.join(moved)}"
             problem = Problem("config-error", config.file, "the same as at the start", found, "restart logdird")
             raise ConfigError((problem,))
         with self._lock:

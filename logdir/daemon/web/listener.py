@@ -46,7 +46,7 @@ def _bound(key: str, address: Address, unit: str) -> socket.socket:
     except OSError as error:
         # The unit of the daemon may open unix sockets alone (RestrictAddressFamilies=).
         is_forbidden = error.errno in (errno.EAFNOSUPPORT, errno.EPERM, errno.EACCES)
-        fix = f"leave {key} out, and let systemd open the port: systemctl start {unit}" if is_forbidden else ""
+        fix = f"let systemd open the port: systemctl enable {unit}; then restart logdird" if is_forbidden else ""
         raise _failed(key, address, error, fix) from error
     try:
         # Connections of a daemon that has just ended keep no port from the next one.

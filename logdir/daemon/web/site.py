@@ -68,7 +68,7 @@ def _is_anything(hosts: Sequence[str]) -> bool:
 
 
 def _status_page(supervisor: Supervisor) -> Body:
-    # Loaded when the first client asks, as the metrics: most daemons are asked over the control socket alone.
+    # Loaded when the first client asks, as the metrics are: most daemons have no such port.
     from logdir.daemon.page.render import render
 
     return Body("text/html; charset=utf-8", render(supervisor.status(), clock.now_ms()).encode())

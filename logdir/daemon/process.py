@@ -1,7 +1,7 @@
 """The process of one daemon: its parts put together, its signals, and its messages to systemd.
 
-Not here: the parts (``supervisor``, ``socket.server``, ``watches``), the timer (``scheduler``), its options
-(``tools.logdird``).
+Not here: the parts (``supervisor``, ``socket.server``, ``web.server``, ``watches``), the timer (``scheduler``), its
+options (``tools.logdird``).
 
 Spec: design §5, §6.
 """
@@ -28,6 +28,9 @@ from logdir.daemon.socket.server import Control
 from logdir.daemon.supervisor import Supervisor
 from logdir.daemon.timer import Timer
 from logdir.daemon.watches import Watches
+from logdir.daemon.web.passed import take_passed
+from logdir.daemon.web.server import Web
+from logdir.daemon.web.site import NAMES
 from logdir.disk.kernel.kernel_process import give_back_memory
 from logdir.errors import LogDirError
 from logdir.service.report.exit_status import problems_of
@@ -72,8 +75,10 @@ class DaemonProcess:
             make_timer: Makes its timer.
 
         Raises:
-            LogDirError: the state directory or the folder of the socket cannot be made.
+            LogDirError: the state directory or the folder of the socket cannot be made, or what systemd passed is no
+                socket that can be used.
         """
+        self.passed = take_passed(NAMES)  # First: no process that is started later gets them.
         broker_of(config)
         self.wake = threading.Event()
         self.is_stop_asked = self.is_reload_asked = False
@@ -99,7 +104,13 @@ class DaemonProcess:
         give_back_memory()
         control = Control(self.supervisor)
         try:
+            web = Web(self.supervisor, self.passed)
+        except BaseException:
+            control.stop()
+            raise
+        try:
             control.start()
+            web.start()
             self.timer.start()
             self._set_sweep(self.supervisor.config)
             self.supervisor.start()
@@ -119,6 +130,7 @@ class DaemonProcess:
             self.supervisor.join(self.supervisor.config.disk_timeout_ms / 1000 + _END_S)
             control.stop()
             self.textfile.close(_END_S)
+            web.stop()
             self.supervisor.history.close(_END_S)
 
     def _wait_for_start(self) -> None:

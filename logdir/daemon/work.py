@@ -332,6 +332,8 @@ class Work:
             looked_at_ms=clock.now_ms(),
             node_id=session.node_id,
             cluster_id=session.cluster_id,
+            config=session.config.file,
+            least_free_percent=session.config.least_free_percent,
             broker_runs=self.is_running,
             log_dirs=log_dirs,
             captured=counters.captured,

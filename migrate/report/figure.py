@@ -11,14 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from logdir.markup import SCALE, bar, duration, grouped, kind_shares, length_of, percent, plural, size, text
 from migrate.report.model import Counted, disk_bytes
 from migrate.report.plan import Disk
-from migrate.report.words import duration, grouped, percent, plural, size, text
 
-SCALE = 1000
-"""Units of a bar's full length: tenths of a percent."""
-KIND_CLASSES = (("live", "kl"), ("delete", "kd"), ("stray", "ks"), ("future", "kf"), ("staged", "kg"))
-"""Kinds with a colour of their own, in drawing order; all others share ``ko``."""
 _FULLNESS = (50, 70, 80, 90)
 """Percent at which the disk map takes the next colour."""
 
@@ -44,49 +40,17 @@ def duration_at(value: int, at: str) -> str:
     return number(value, at, duration)
 
 
-def cell_size(value: int) -> str:
-    """Return a number of bytes as the HTML of a table cell; rows come in the order of the embedded JSON."""
-    return f"<data value={value}>{size(value)}</data>"
-
-
-def bar(parts: Sequence[tuple[str, int]], whole: int, css: str = "bar", least: int = 0) -> str:
-    """Return a horizontal stacked bar.
-
-    Args:
-        parts: CSS class and value of each part, from the left; what rounds to nothing is left out.
-        whole: The value of the full length.
-        css: CSS class of the drawing; empty where the table styles it.
-        least: Tenths of a percent that a part above zero takes at least.
-    """
-    drawn, left = [], 0
-    for name, value in parts:
-        length = (2 * SCALE * value + whole) // (2 * whole) if whole > 0 else 0
-        length = min(max(length, least if value > 0 else 0), SCALE - left)
-        if length:
-            offset = f' x="{_share(left)}"' if left else ""
-            drawn.append(f'<rect class={name}{offset} width="{_share(length)}"/>')
-            left += length
-    of_class = f' class="{css}"' if css else ""
-    return f"<svg{of_class} aria-hidden=true>{''.join(drawn)}</svg>"
-
-
-def _share(tenths: int) -> str:
-    whole, rest = divmod(tenths, 10)
-    return f"{whole}.{rest}%" if rest else f"{whole}%"
-
-
 def span(start: int, length: int, whole: int) -> str:
     """Return one bar of a timeline: ``length`` from ``start`` on, on an axis from 0 to ``whole``."""
     left = min(SCALE * start // whole, SCALE - 6) if whole else 0
     wide = min(max(6, SCALE * length // whole), SCALE - left) if whole else 6
-    return f'<svg class="span" aria-hidden="true"><rect class="kl" x="{_share(left)}" width="{_share(wide)}"/></svg>'
+    drawn = f'<rect class="kl" x="{length_of(left)}" width="{length_of(wide)}"/>'
+    return f'<svg class="span" aria-hidden="true">{drawn}</svg>'
 
 
 def kind_parts(kinds: dict[str, Counted]) -> list[tuple[str, int]]:
     """Return CSS class and bytes of each kind of entry, as ``bar`` takes them; kinds without a colour as one."""
-    parts = [(css, kinds.get(kind, [0, 0])[1]) for kind, css in KIND_CLASSES]
-    named = {kind for kind, _ in KIND_CLASSES}
-    return [*parts, ("ko", sum(counted[1] for kind, counted in kinds.items() if kind not in named))]
+    return kind_shares({kind: held for kind, (_, held) in kinds.items()})
 
 
 def strip(values: Sequence[int], median: int) -> str:

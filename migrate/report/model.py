@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict, cast
 
+from logdir.markup import percent
 from migrate.errors import PlanFormatError
 from migrate.report.conflicts import Conflict, read_conflicts
 from migrate.report.plan import Disk, Entry, Summary, WaveCluster, Waves, read_document
-from migrate.report.words import percent
 
 RESTART_MS = 5 * 60 * 1000
 """Assumed time to stop and start the brokers of one wave. No inventory contains it; the page names it."""

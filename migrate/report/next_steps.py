@@ -14,9 +14,9 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from logdir.markup import plural, sentence
 from migrate.report.model import ClusterFacts, Model
 from migrate.report.plan import WaveCluster
-from migrate.report.words import plural, sentence
 
 NO_BROKER = (
     "No released Kafka (2.8 to 4.3) reads topic-id directories: a broker that was taken there does not start until "

@@ -7,21 +7,20 @@ Spec: design §7.7.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from string import Template
 
+from logdir.markup import STYLE, digest, text
 from migrate.report import sections as sections
 from migrate.report import tables as tables
 from migrate.report.figure import number
 from migrate.report.model import ClusterFacts, Model, build_model
 from migrate.report.plan import DISK_COLUMNS, Disk
-from migrate.report.words import text
 
+_HERE = "migrate.report"
 _BROKER_COLUMNS = ("node_id", "rack", "readiness", "reasons", "steps", "log_bytes", "forecast_ms")
 _FACT_COLUMNS = ("wave", "log_dirs", "unread", "replicas", "bytes", "twin", "lists")
 
@@ -50,14 +49,14 @@ def render_page(model: Model) -> str:
     Returns:
         A whole HTML document.
     """
-    style, script = _part("page.css"), _part("page.js")
+    style, script = _part("logdir", STYLE) + _part(_HERE, "page.css"), _part(_HERE, "page.js")
     summary = model["summary"]
     units = sum(summary["conflicts"].values())
-    return Template(_part("page.html")).substitute(
+    return Template(_part(_HERE, "page.html")).substitute(
         style=style,
         script=script,
-        style_digest=_digest(style),
-        script_digest=_digest(script),
+        style_digest=digest(style),
+        script_digest=digest(script),
         verdict=sections.verdict(model),
         waves=sections.waves(model),
         conflict_count=number(units, "/totals/conflicts"),
@@ -135,9 +134,5 @@ def _without_values(cluster: ClusterFacts) -> dict[str, object]:
     return {**cluster, **spreads}
 
 
-def _part(name: str) -> str:
-    return resources.files("migrate.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(part: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
+def _part(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

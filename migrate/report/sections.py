@@ -1,6 +1,6 @@
 """The sections of the report that say what to do: the verdict, the waves, the conflicts, what could be reclaimed.
 
-Every function takes the model and returns HTML; text that comes from a disk is escaped by ``report.words.text``.
+Every function takes the model and returns HTML; text that comes from a disk is escaped by ``logdir.markup.text``.
 
 Not here: the sections on bytes (``report.tables``), the page around them (``report.page``).
 
@@ -9,20 +9,13 @@ Spec: design §7.4, §7.5, §7.7.
 
 from __future__ import annotations
 
+from logdir.markup import KIND_WORDS, bar, grouped, plural, ranges, sentence, text
 from migrate.report.conflicts import Conflict, ConflictRow
-from migrate.report.figure import bar, duration_at, number, size_at, span
+from migrate.report.figure import duration_at, number, size_at, span
 from migrate.report.model import RECLAIMABLE, Model
 from migrate.report.next_steps import NO_BROKER, Advice, above_bound, next_commands, trial, trial_title
 from migrate.report.plan import DISK_COLUMNS
-from migrate.report.words import (
-    KIND_WORDS,
-    SLUG_WORDS,
-    grouped,
-    node_ranges,
-    plural,
-    sentence,
-    text,
-)
+from migrate.report.words import SLUG_WORDS
 
 _WAVES_OPEN = 40
 """Clusters with more waves than this are shown folded."""
@@ -175,7 +168,7 @@ def _cluster_waves(model: Model, index: int) -> str:
         ids = wave["node_ids"]
         rows.append(
             f'<tr><th scope="row">{place}</th><td>{len(ids):,} {plural(len(ids), "broker")}'
-            f'<small class="ids">{node_ranges(ids)}</small></td>'
+            f'<small class="ids">{ranges(ids)}</small></td>'
             f'<td class="wide">{span(wave["start_ms"], wave["length_ms"], axis)}</td>'
             f'<td class="n">{number(wave["restarts"], at + "/restarts")}'
             f"<small>{duration_at(wave['length_ms'], at + '/length_ms')}</small></td></tr>"

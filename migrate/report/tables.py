@@ -11,21 +11,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from migrate.report.figure import (
-    KIND_CLASSES,
-    bar,
-    cell_size,
-    disk_bar,
-    kind_parts,
-    map_cells,
-    number,
-    size_at,
-    strip,
-    used_percent,
-)
+from logdir.markup import KIND_CLASSES, KIND_WORDS, bar, cell_size, plural, size, text
+from migrate.report.figure import disk_bar, kind_parts, map_cells, number, size_at, strip, used_percent
 from migrate.report.model import BrokerFacts, Model, Spread, sum_kinds
 from migrate.report.plan import Broker, Disk
-from migrate.report.words import KIND_WORDS, READINESS_MARKS, plural, ratio, size, text
+from migrate.report.words import READINESS_MARKS, ratio
 
 _BROKERS_OPEN = 40
 _DISKS_OPEN = 40

@@ -36,7 +36,7 @@
     if (contrast < 4.5) faint.push([contrast, parent.tagName, parent.className, node.data.slice(0, 40)]);
   }
 
-  const plan = JSON.parse(document.getElementById("plan").textContent);
+  const plan = JSON.parse(document.getElementById("plan")?.textContent ?? "{}");
   const at = (pointer) => pointer.slice(1).split("/").reduce((value, key) => value[key], plan);
   const figures = [...document.querySelectorAll("data[data-at]")];
   const wrong = figures.filter((data) => String(at(data.dataset.at)) !== data.getAttribute("value"));

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from logdir.markup import duration, grouped, size
 from migrate.report.page import render_report
-from migrate.report.words import duration, grouped, ratio, size
+from migrate.report.words import ratio
 from tests.browser.chromium import NAMES, Page, chromium, find
 from tests.migrate.plan_builder import HOSTILE, HOSTILE_PLAN, LARGE, LARGE_SINGLE, SMALL, TINY, build_plan
 from tests.proof.claims import CONTRAST, FIGURES

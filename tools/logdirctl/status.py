@@ -1,6 +1,6 @@
 """``logdirctl status``: what a daemon does, what waits for an operator, and what is purged next.
 
-Not here: where the status is made (``logdir.daemon.report.status``).
+Not here: where the status is made (``logdir.daemon.report.status``), the page (``logdir.daemon.page.render``).
 
 Spec: design §6.
 """
@@ -8,17 +8,24 @@ Spec: design §6.
 from __future__ import annotations
 
 import argparse
+import os
 import time
+from dataclasses import replace
 
+from logdir import clock
 from logdir.daemon.config import read_config
 from logdir.daemon.report.status import COLUMNS, StatusResult
 from logdir.daemon.socket import client
+from logdir.errors import ConfigError, Problem
 from logdir.service.report.table import Table
 from logdir.text import utc
-from tools.cli.arguments import Exit, Streams, answer
+from tools.cli.arguments import Exit, Streams, answer, tell
 from tools.cli.broker import JSON
 from tools.cli.command import Command
 from tools.cli.option import Flag, OneOf, Option, typed
+from tools.cli.streams import as_utf8
+
+_STDOUT = "-"
 
 
 def socket_of(arguments: argparse.Namespace) -> str:
@@ -28,21 +35,73 @@ def socket_of(arguments: argparse.Namespace) -> str:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``status``; return the exit status."""
-    path = socket_of(arguments)
-    while (status := _show(arguments, streams, client.status(path))) is not None and arguments.watch:
+    if arguments.html == _STDOUT and arguments.json:
+        found, fix = "both on standard output", "leave --json out, or name a file"
+        raise ConfigError((Problem("config-error", "--html -", "--html - without --json", found, fix),))
+    path, problems = _daemon(arguments)
+    again = "" if problems or not arguments.config else f"next: logdirctl staged ls {typed(arguments, *DAEMON)}"
+    while (status := _show(arguments, streams, _asked(path, problems), again)) is not None and arguments.watch:
         streams.out.flush()
         time.sleep(2)
     return status
 
 
-def _show(arguments: argparse.Namespace, streams: Streams, found: StatusResult) -> Exit:
-    shown = (
+def _daemon(arguments: argparse.Namespace) -> tuple[str, tuple[Problem, ...]]:
+    """Return the control socket, and what is wrong with the configuration that names it."""
+    try:
+        return socket_of(arguments), ()
+    except ConfigError as error:
+        from logdir.daemon.former_config import answering_socket
+
+        path = answering_socket(arguments.config)
+        if path is None:
+            raise
+        return path, error.problems
+
+
+def _asked(path: str, problems: tuple[Problem, ...]) -> StatusResult:
+    found = client.status(path)
+    return replace(found, waiting=tuple(dict.fromkeys((*problems, *found.waiting))))
+
+
+def _show(arguments: argparse.Namespace, streams: Streams, found: StatusResult, again: str) -> Exit:
+    if arguments.html == _STDOUT:
+        tell(arguments.title, found.waiting, streams)
+        as_utf8(streams.out)
+        streams.out.write(_page(found))
+        return Exit.PROBLEMS if found.waiting else Exit.DONE
+    if arguments.html is not None:
+        _write(arguments.html, found)
+        shown = (*found.summary, f"wrote {arguments.html}", "next: open it in a browser")
+        return answer(arguments, streams, found, found.waiting, shown)
+    whole = (
         *found.summary,
         Table(COLUMNS, found.log_dirs),
         *(f"{utc(event.at_ms)} {event.event} {event.detail}" for event in found.events[-5:]),
-        *((f"next: logdirctl staged ls {typed(arguments, *DAEMON)}",) if arguments.config else ()),
+        *((again,) if again else ()),
     )
-    return answer(arguments, streams, found, found.waiting, shown)
+    return answer(arguments, streams, found, found.waiting, whole)
+
+
+def _page(found: StatusResult) -> str:
+    from logdir.daemon.page.render import render
+
+    return render(found, clock.now_ms())
+
+
+def _write(output: str, found: StatusResult) -> None:
+    """Write the page, or replace an older one; a failure leaves that as it was."""
+    from pathlib import Path
+
+    from logdir.observe.outside import require_outside
+    from migrate.plan.publish import write_file  # It writes what lies outside all log dirs, of whatever half.
+
+    path = Path(os.path.abspath(output))
+    if path.is_dir():
+        problem = Problem("config-error", f"--html {output}", "a file to write", "a directory", "name a file in it")
+        raise ConfigError((problem,))
+    require_outside(str(path))
+    write_file(path, _page(found).encode())
 
 
 _WHERE = OneOf("the daemon")
@@ -51,6 +110,8 @@ DAEMON = (
     Option("--socket", "its control socket", "PATH", one_of=_WHERE),
 )
 """What names a daemon."""
+_SHOWN = OneOf("how it is shown", is_required=False)
+_HTML = "write the status page, for a browser; - is standard output, and an older FILE is replaced"
 COMMAND = Command(
     title="status",
     run=act,
@@ -58,7 +119,8 @@ COMMAND = Command(
     ends="0 done, 1 something waits for an operator, 2 usage or configuration, 4 no daemon answers",
     options=(
         *DAEMON,
-        Flag("--watch", "again every two seconds, until Ctrl-C"),
+        Flag("--watch", "again every two seconds, until Ctrl-C", one_of=_SHOWN),
+        Option("--html", _HTML, "FILE", one_of=_SHOWN),
         JSON,
     ),
 )

@@ -134,6 +134,10 @@ class StatusResult:
     """Records of the metadata log behind the last one that is known to be committed and was followed, when the log was
     read last (KIP-631, ``MetadataLag``); ``None``: it was not read yet.
     """
+    config: str | None = None
+    """Absolute path of its configuration file; ``None``: the log dirs were not looked at yet."""
+    least_free_percent: int | None = None
+    """The floor of free space (``staged.min.free``); ``None``: likewise."""
 
     @property
     def summary(self) -> tuple[str, ...]:

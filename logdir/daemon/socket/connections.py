@@ -1,4 +1,4 @@
-"""The connections of the control socket: a thread for each, a limited number of them, and a deadline for each request.
+"""The connections of a listening socket: a thread for each, a limited number of them, and a deadline for each request.
 
 Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
 loses its place: clients that send or read a byte a minute hold up no other client.
@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from socketserver import BaseRequestHandler, ThreadingMixIn, UnixStreamServer
+from socketserver import BaseRequestHandler, BaseServer, TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LOG: Final = logging.getLogger(__name__)
 MOST_CLIENTS: Final = 64
+BACKLOG: Final = 128
+"""How many connections wait to be accepted."""
 _PLACE_S: Final = 1.0
 """How long a client waits for the place of one that loses it."""
 _DRAIN_S: Final = 2.0
@@ -37,7 +39,9 @@ _PEER = struct.Struct("3i")
 
 
 def is_owner_or_root(request: socket.socket) -> bool:
-    """Whether a client is root, or the user of this process."""
+    """Whether a client is root, or the user of this process; whose a connection over TCP is the kernel does not say."""
+    if request.family != socket.AF_UNIX:
+        return False
     _, uid, _ = _PEER.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
     return uid in (0, os.geteuid())
 
@@ -63,35 +67,32 @@ class Incoming(io.RawIOBase):
         return self._connection.recv_into(buffer)
 
 
-class Connections(ThreadingMixIn, UnixStreamServer):
-    """A server on a unix socket."""
+class Connections(ThreadingMixIn, TCPServer):
+    """A server on a socket that listens, of whatever family."""
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = 128
 
     def __init__(
-        self, path: str, supervisor: Supervisor, handler: type[BaseRequestHandler], *, busy: bytes, deadline_ms: int
+        self, listener: socket.socket, handler: type[BaseRequestHandler], *, busy: bytes, deadline_ms: int
     ) -> None:
-        """Make the socket.
+        """Take the socket; ``server_close`` closes it.
 
         Args:
-            path: Its path.
-            supervisor: Of the daemon, for the handlers.
+            listener: It listens already.
             handler: Answers one connection; it calls ``has_read`` when it has the whole request, and ``is_sending``
                 before an answer that the client can ask for again.
             busy: What a client gets for which there is no place.
             deadline_ms: How long a client may take to send its request, and to take its answer.
-
-        Raises:
-            OSError: the socket cannot be made.
         """
-        self.supervisor, self.deadline_ms = supervisor, deadline_ms
+        self.deadline_ms = deadline_ms
         self._busy = busy
         self._changed = threading.Condition()
         self._places: Places[socket.socket] = Places(MOST_CLIENTS)
         self._answering = 0
-        super().__init__(path, handler)
+        # Not that of ``TCPServer``, which would make a socket.
+        BaseServer.__init__(self, listener.getsockname(), handler)
+        self.socket = listener
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread of its own; a client for which there is no place, or no thread, is told to come again."""
@@ -170,3 +171,20 @@ class Connections(ThreadingMixIn, UnixStreamServer):
             LOG.debug("control.client-gone", exc_info=True)
         else:
             LOG.exception("control.fault")
+
+
+class ControlConnections(Connections):
+    """Those of the control socket, whose handlers ask the daemon."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        supervisor: Supervisor,
+        handler: type[BaseRequestHandler],
+        *,
+        busy: bytes,
+        deadline_ms: int,
+    ) -> None:
+        """Take the socket, as ``Connections``, and the supervisor of the daemon."""
+        super().__init__(listener, handler, busy=busy, deadline_ms=deadline_ms)
+        self.supervisor = supervisor

@@ -14,7 +14,6 @@ Spec: design §5, §6; docs/json.md; attacks of the issue "The daemon".
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import select
@@ -22,13 +21,13 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
-from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming, is_owner_or_root
+from logdir.daemon.socket.connections import BACKLOG, MOST_CLIENTS, ControlConnections, is_owner_or_root
+from logdir.daemon.socket.http_handler import HttpHandler
 from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
@@ -51,7 +50,6 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 """Size limit of a request: room for a plan of 200,000 replicas."""
 DEADLINE_MS: Final = 10 * 1000
 """How long a client may take to send its request, and to take its answer."""
-_MOST_LINE: Final = 1 << 16
 _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _POLL_S: Final = 3600.0
@@ -112,17 +110,20 @@ class Control:
         self._server.drain()
 
 
-def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
+def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> ControlConnections:
     """Make a socket that does not exist. Raises ``LogDirError``: it cannot be made."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o117)
     try:
-        made = Connections(path, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
+        listener.bind(path)
+        listener.listen(BACKLOG)
     except OSError as error:
+        listener.close()
         raise _unusable(path, error.strerror or str(error)) from error
     finally:
         os.umask(before)
     Path(path).chmod(_MODE)
-    return made
+    return ControlConnections(listener, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
 
 
 def _unusable(path: str, found: str) -> LogDirError:
@@ -161,42 +162,10 @@ def _remove_stale(path: str) -> None:
     raise _unusable(path, "a daemon that answers there")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version = "logdird"
-    sys_version = ""
-    server: Connections
-    raw_requestline: bytes
-    wfile: io.BytesIO
-    """The answer, until it is sent as a whole."""
+class _Handler(HttpHandler):
+    server: ControlConnections
 
-    def setup(self) -> None:
-        self.connection = self.request
-        self.rfile = io.BufferedReader(Incoming(self.connection, self.server.deadline_ms), _MOST_LINE)
-        self.wfile = io.BytesIO()
-
-    def address_string(self) -> str:
-        return "unix"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base
-        LOG.debug("control.request %s", printable(format % args))
-
-    def handle_one_request(self) -> None:
-        """Answer one request, and close: a client asks again on a new connection."""
-        with suppress(TimeoutError, ConnectionError):
-            super().handle_one_request()
-        self.close_connection = True
-
-    def parse_request(self) -> bool:
-        """Read the head of a request; return whether it is one, else it was answered."""
-        # The base class splits the first line in the same way, and sends no answer where that yields no word.
-        if not str(self.raw_requestline, "iso-8859-1").split():
-            self.command = self.requestline = ""
-            self.send_error(400, "an empty line")
-            return False
-        return super().parse_request()
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - the name of the base
         """Answer a question."""
         if self.path != STATUS:
             self._refuse(404, "no-such-path", self.path, STATUS, "another path")
@@ -206,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.is_sending(self.connection)  # Who does not take it holds up no other client: it can ask again.
         self._send(200, answer)
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - the name of the base
         """Run a use case."""
         name = next((one for one in (*NAMES, RELEASE.name) if path_of(one) == self.path), None)
         if (closed := next((one for one in NEED_CLOSED if path_of(one) == self.path), None)) is not None:
@@ -293,15 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, answer: dict[str, object]) -> None:
         data = f"{compact(answer)}\n".encode()
-        self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        self.wfile.write(data)
-        self.connection.settimeout(self.server.deadline_ms / 1000)
-        self.connection.sendall(self.wfile.getvalue())  # One deadline for all of it, however slowly it is taken.
+        self.send_whole(status, {"Content-Type": "application/json"}, data)
 
 
 def _raw(status: int, reason: str, problem: Problem) -> bytes:

@@ -1,4 +1,7 @@
-"""The metrics that docs/metrics.md lists, by the names of their series; and the series of others that rules may use."""
+"""The metrics that docs/metrics.md lists, by the names of their series; and the series of others that rules may use.
+
+In a text file each series has the label ``daemon``, and those of the process are called ``logdird_process_…``.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ def read_table(page: str) -> dict[str, Metric]:
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not line.startswith("|"):
             columns = []
-        elif [cell.lower() for cell in cells[:3]] == ["name", "type", "labels"]:
+        elif cells[0].lower() in ("name", "metric") and [cell.lower() for cell in cells[1:3]] == ["type", "labels"]:
             columns = cells
         elif columns:
             labels = frozenset(re.findall(r"[a-z_]+", re.sub(r"\(.*?\)", "", cells[2])))
@@ -58,8 +61,10 @@ def read_table(page: str) -> dict[str, Metric]:
 
 def series_of(metrics: dict[str, Metric]) -> dict[str, frozenset[str]]:
     """Return the labels of every series by its name: those of the table, of a process and of others."""
-    listed = {name: labels for one in metrics.values() for name, labels in one.series}
-    return {**dict.fromkeys(PROCESS, frozenset[str]()), **OF_OTHERS, **listed}
+    ours = {name: labels for one in metrics.values() for name, labels in one.series}
+    of_process = dict.fromkeys((*PROCESS, *(f"logdird_{name}" for name in PROCESS)), frozenset[str]())
+    found = {**of_process, **OF_OTHERS, **ours}
+    return {name: labels | {"daemon"} if name.startswith("logdird_") else labels for name, labels in found.items()}
 
 
 def unknown(expr: Expr, known: dict[str, frozenset[str]]) -> list[str]:

@@ -17,11 +17,11 @@ PAGE = """
 |---|---|
 | `logdird_not_a_metric` | text |
 
-| name | type | labels | meaning |
+| metric | type | labels | meaning |
 |---|---|---|---|
 | `logdird_info` | gauge | `daemon`, `version` | 1 |
 | `logdird_free_bytes`, `logdird_size_bytes` | gauge | `log_dir` | of its disk, also as `logdird_other` |
-| `logdird_done_total` | counter | | done |
+| `logdird_done_total` | counter | - | done |
 | `logdird_documents_total` | counter | `outcome` (done, refused) | documents |
 | `logdird_look_seconds` | histogram | `log_dir` | a look |
 
@@ -45,9 +45,10 @@ def test_the_table_of_metrics() -> None:
 def test_the_series_of_a_histogram() -> None:
     found = series_of(TABLE)
     assert "logdird_look_seconds" not in found
-    assert found["logdird_look_seconds_bucket"] == {"log_dir", "le"}
-    assert found["logdird_look_seconds_sum"] == found["logdird_look_seconds_count"] == {"log_dir"}
-    assert "process_open_fds" in found
+    assert found["logdird_look_seconds_bucket"] == {"log_dir", "le", "daemon"}
+    assert found["logdird_look_seconds_sum"] == found["logdird_look_seconds_count"] == {"log_dir", "daemon"}
+    assert found["process_open_fds"] == set()
+    assert found["logdird_process_open_fds"] == {"daemon"}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ Every metric of docs/metrics.md is here, but for those that are there only if so
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tests.promql.notation import add, series_labels, values_of
 from tests.promql.store import Store
@@ -81,10 +81,7 @@ def store_of(minutes: int, differing: str = "") -> Store:
     for line in filter(None, map(str.strip, differing.splitlines())):
         name, _, values = line.partition("  ")
         series[labels_here(name)] = values_of(values)
-    store = Store()
-    for labels, values in series.items():
-        add(store, labels, values)
-    return store
+    return _stored(series)
 
 
 def store_of_files(minutes: int, differing: str = "") -> Store:
@@ -103,6 +100,10 @@ def store_of_files(minutes: int, differing: str = "") -> Store:
         name, _, values = line.partition("  ")
         labels = series_labels(name)
         series[_of_file(labels, value_of(labels, "daemon"))] = values_of(values)
+    return _stored(series)
+
+
+def _stored(series: Mapping[Labels, Iterable[float | str | None]]) -> Store:
     store = Store()
     for labels, values in series.items():
         add(store, labels, values)

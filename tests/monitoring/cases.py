@@ -52,7 +52,7 @@ FIRES = (
     Case("LogdirdWaiting", 'logdird_waiting{slug="stale-disk"}  0x9 1x60', 40, labels=(("slug", "stale-disk"),)),
     Case("LogdirdWaiting", 'logdird_waiting{slug="log-dir-error"}  _x10 2x60', 40, labels=(("slug", "log-dir-error"),)),
     Case("LogdirdLogDirOffline", f'{_STATE}"offline"}}  0x9 1x50', 12, labels=_D1),
-    Case("LogdirdLogDirReadOnly", f'{_STATE}"quarantined"}}  0x9 1x50', 15, labels=(*_D1, ("state", "quarantined"))),
+    Case("LogdirdLogDirQuarantined", f'{_STATE}"quarantined"}}  0x9 1x50', 15, labels=(*_D1, ("state", "quarantined"))),
     Case("LogdirdLogDirReadOnly", f'{_STATE}"read-only"}}  0x9 1x50', 15, labels=(*_D1, ("state", "read-only"))),
     Case("LogdirdDiskHung", f'{_STATE}"suspect"}}  0x9 1x50', 12, labels=_D1),
     # A gigabyte each minute, of 240: with the next minute four hours are too long.

@@ -1,0 +1,1 @@
+"""What tests of ``examples/monitoring`` share: the table of metrics, the text format, dashboards, a healthy daemon."""

@@ -60,7 +60,7 @@ class DaemonConfig:
     metrics_textfile: str | None = None
     """Absolute path of the file into which the metrics are written; ``None``: none is."""
     server_unit: str | None = None
-    """The systemd unit of the broker, for ``logdirctl init --systemd``; ``None``: it is not named."""
+    """The systemd unit of the broker, for which ``logdirctl init`` writes a drop-in; ``None``: it is not named."""
 
     @property
     def named(self) -> dict[str, str | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -63,7 +63,7 @@ def host_of(one: Daemon) -> Host:
         "TOPIC": TOPIC,
         "DISK": one.log_dirs[1],
     }
-    actions = {
+    actions: dict[str, Callable[[], object]] = {
         "systemctl stop logdird@b1": one.stop,
         "systemctl start logdird@b1": one.start,
         "systemctl restart logdird@b1": lambda: restart(one),

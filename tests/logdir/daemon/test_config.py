@@ -19,6 +19,8 @@ from logdir.daemon.config import (
     read_config,
     short_delete_delay,
 )
+from logdir.daemon.report.history import History
+from logdir.daemon.supervisor import Supervisor
 from logdir.decide.staged.pressure import Pressure
 from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.errors import ConfigError
@@ -311,6 +313,21 @@ def test_nothing_of_the_daemon_lies_in_a_log_dir_or_work_root(key: str, place: s
     assert problem.line().startswith(
         f"config-error: {tmp_path}/b1.yaml: {key}: expected a path outside every log dir and work root"
     )
+
+
+def test_a_reload_with_another_port_is_refused_by_the_name_of_the_key(tmp_path: Path) -> None:
+    before = replace(parse(LEAST, FILE), state_dir=str(tmp_path))
+    supervisor = Supervisor(before, version="0", history=History(str(tmp_path)))
+    with pytest.raises(ConfigError) as caught:
+        supervisor.reload(replace(before, socket="/run/x.sock", status_listen=("127.0.0.1", 9470)))
+    assert [problem.line() for problem in caught.value.problems] == [
+        f"config-error: {FILE}: expected the same as at the start, found another socket and another status.listen; "
+        "restart logdird"
+    ]
+    assert supervisor.config is before
+    supervisor.reload(replace(before, sweep_ms=500))
+    assert supervisor.config.sweep_ms == 500
+    supervisor.history.close(1.0)
 
 
 def test_a_restart_is_needed_for_the_keys_that_say_so_and_no_others() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests import trees
-from tests.generated.marked import replaced
+from tests.generated.marked import replaced, write_all
 from tests.kafka.rotation import SCENARIOS
 from tests.kafka.test_metadata_agrees import FORMS
 from tests.kafka.tree_rig import writer
@@ -99,3 +99,8 @@ def render() -> str:
 
 
 FILES: Final[dict[Path, Callable[[], str]]] = {PAGE: render}
+
+
+def write() -> str:
+    """Write all of it again; return the names of the files."""
+    return write_all(FILES)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.generated.commands import Argument, Command, every_command, logdirctl, logdird
+from tests.generated.marked import write_all
 
 HOME: Final = Path(__file__).parents[2] / "tools" / "completion"
 OVERRIDE: Final = "--even-"
@@ -260,3 +261,8 @@ def _quoted(text: str) -> str:
 
 
 FILES: Final[dict[Path, Callable[[], str]]] = {HOME / "logdirctl.bash": bash, HOME / "_logdirctl": zsh}
+
+
+def write() -> str:
+    """Write all of it again; return the names of the files."""
+    return write_all(FILES)

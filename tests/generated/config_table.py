@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import KEYS
-from tests.generated.marked import replaced
+from tests.generated.marked import replaced, write_all
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "config.md"
 NAME: Final = "keys"
@@ -28,3 +28,8 @@ def render() -> str:
 
 
 FILES: Final[dict[Path, Callable[[], str]]] = {PAGE: render}
+
+
+def write() -> str:
+    """Write all of it again; return the names of the files."""
+    return write_all(FILES)

@@ -16,6 +16,7 @@ from logdir.daemon.config import KEYS
 from logdir.daemon.config.keys import When
 from logdir.paths import PAUSE_FILE
 from tests.generated.commands import Argument, Command, logdirctl, logdird
+from tests.generated.marked import write_all
 from tools.logdirctl.commands import help_text
 
 HOME: Final = Path(__file__).parents[2] / "docs" / "man"
@@ -236,3 +237,8 @@ FILES: Final[dict[Path, Callable[[], str]]] = {
     HOME / "logdird.yaml.5": configuration_page,
     **{HOME / f"{'-'.join(one.words)}.1": partial(page_of, one) for one in logdirctl().below},
 }
+
+
+def write() -> str:
+    """Write all of it again; return the names of the files."""
+    return write_all(FILES)

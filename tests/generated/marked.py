@@ -1,4 +1,4 @@
-"""A generated part of a page that people write: it lies between two comments that name it.
+"""Writing what is generated: whole files, or a part of a page that people write, between two comments that name it.
 
 Not here: what is generated (the modules beside this one).
 """
@@ -6,6 +6,16 @@ Not here: what is generated (the modules beside this one).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+
+def write_all(files: Mapping[Path, Callable[[], str]]) -> str:
+    """Write files, each as its function renders it; return their names."""
+    for path, render in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render(), encoding="utf-8")
+    return ", ".join(path.name for path in files)
 
 
 def replaced(page: str, name: str, text: str) -> str:

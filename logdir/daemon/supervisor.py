@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
 from logdir import clock
-from logdir.daemon.config import DaemonConfig
+from logdir.daemon.config import DaemonConfig, needing_restart
 from logdir.daemon.faults import ReloadingError, StoppingError, problem_of, reloading_error, stopping_error
 from logdir.daemon.figures import Figures
 from logdir.daemon.looks import Looks
@@ -129,10 +129,9 @@ class Supervisor:
         """Open the broker again by another configuration, as soon as the change in progress has ended.
 
         Raises:
-            ConfigError: the new configuration has another socket or state directory: that takes a restart.
+            ConfigError: a key of the new configuration differs that takes effect only at a start.
         """
-        moved = [key for key in ("socket", "state_dir") if getattr(config, key) != getattr(self.config, key)]
-        if moved:
+        if moved := needing_restart(self.config, config):
             found = f"another {' and another '.join(moved)}"
             problem = Problem("config-error", config.file, "the same as at the start", found, "restart logdird")
             raise ConfigError((problem,))

@@ -48,7 +48,7 @@ SAYS_A_CODE = frozenset(
     {
         "logdir.cluster.request_document: api.value",
         "logdir.cluster.znodes: self.value",
-        "logdir.daemon.config: RemovalReason.NOT_KNOWN_YET.value",
+        "logdir.daemon.config.values: RemovalReason.NOT_KNOWN_YET.value",
         "logdir.decide.image.admission: document.api.value",
         "logdir.decide.selector: reading.value",
         "logdir.formats.kafka.meta_properties: version.value",

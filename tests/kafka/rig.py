@@ -181,6 +181,10 @@ class Broker:
     def _log_path(self) -> Path:
         return self._root / f"n{self.node_id}.{self._starts}.log"
 
+    def install(self, version: str, libs: Path) -> None:
+        """Run this release from the next start on; a process that runs goes on with its own."""
+        self.version, self._libs = version, libs
+
     def write_configuration(self) -> Path:
         """Write ``server.properties``; return its path."""
         path = self._root / f"n{self.node_id}.properties"

@@ -53,13 +53,13 @@ def blocks_of(path: Path) -> list[str]:
 
 
 def typed_in(text: str) -> Iterator[str]:
-    """Yield the command lines of a document's blocks of code."""
-    is_fenced = False
+    """Yield the command lines of a document's blocks of code; a block ``text`` shows what they print."""
+    fence = ""
     for line in CONTINUED.sub(" ", text).splitlines():
         if line.startswith("```"):
-            is_fenced = not is_fenced
+            fence = "" if fence else line
         found = re.search(r"(?:^|\|\s)(?:\S*/)?logdirctl (.*)", line.strip())
-        if found and (is_fenced or line.startswith("    ")):
+        if found and ((fence and fence != "```text") or line.startswith("    ")):
             yield re.split(r"\s+#|\s*\|\s|\s>\s", found[1])[0]
 
 

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from logdir.daemon.config import KEYS, DaemonConfig, delete_delay_ms, parse, read_config, short_delete_delay
+from logdir.daemon.config import (
+    KEYS,
+    DaemonConfig,
+    broker_of,
+    delete_delay_ms,
+    needing_restart,
+    parse,
+    read_config,
+    short_delete_delay,
+)
+from logdir.daemon.report.history import History
+from logdir.daemon.supervisor import Supervisor
 from logdir.decide.staged.pressure import Pressure
 from logdir.decide.staged.removal_reason import RemovalReason
 from logdir.errors import ConfigError
@@ -32,6 +45,9 @@ def test_only_the_broker_has_to_be_named() -> None:
     assert (config.disk_timeout_ms, config.sweep_ms) == (10_000, 10_000)
     assert (config.least_free_percent, config.pressure.value) == (10, "purge-captured")
     assert [reason.value for reason in config.capture_reasons] == ["topic-removed", "not-known-yet"]
+    # No port is opened, and no file is written, unless somebody says so.
+    assert (config.status_listen, config.metrics_listen, config.metrics_textfile) == (None, None, None)
+    assert config.server_unit is None
 
 
 @pytest.mark.parametrize("text", ["[]", "topic-removed", "[topic-removed, gone]", "[not-known-yet, not-known-yet]"])
@@ -69,6 +85,10 @@ auto.while.stopped: true
 disk.timeout.ms: 3000
 sweep.interval.ms: 500
 purge.bytes.per.second: 0
+status.listen: 127.0.0.1:9470
+metrics.listen: "[::]:9471"
+metrics.textfile: ../node_exporter/logdird.prom
+server.unit: kafka@1.service
 """,
         FILE,
     )
@@ -88,6 +108,10 @@ purge.bytes.per.second: 0
         disk_timeout_ms=3000,
         sweep_ms=500,
         purge_bytes_per_second=0,
+        status_listen=("127.0.0.1", 9470),
+        metrics_listen=("::", 9471),
+        metrics_textfile="/etc/node_exporter/logdird.prom",
+        server_unit="kafka@1.service",
     )
     assert config.delays.default_ms == 90_000_000
     assert config.delays.patterns == (("pay*", 30 * 24 * 60 * 60 * 1000), ("tmp", 0))
@@ -149,6 +173,35 @@ WRONG = {
     "topics no mapping": (LEAST + b"topics: [pay]", "topics: expected a mapping, found a list"),
     "globs no list": (LEAST + b"capture.exclude: pay", "capture.exclude: expected a list of topic globs"),
     "glob no text": (LEAST + b"capture.exclude: [1]", "capture.exclude: expected a list of topic globs"),
+    "no port": (
+        LEAST + b"metrics.listen: 10.0.0.1",
+        "metrics.listen: expected an IP address and a port from 1 to 65535",
+    ),
+    "port 0": (
+        LEAST + b"metrics.listen: 10.0.0.1:0",
+        "metrics.listen: expected an IP address and a port from 1 to 65535",
+    ),
+    "large port": (LEAST + b"metrics.listen: 10.0.0.1:65536", "metrics.listen: expected an IP address and a port"),
+    "a name": (LEAST + b"metrics.listen: localhost:9471", "metrics.listen: expected an IP address and a port"),
+    "no address": (LEAST + b"metrics.listen: 10.0.0.256:9471", "metrics.listen: expected an IP address and a port"),
+    "brackets without a colon": (
+        LEAST + b"metrics.listen: '[10.0.0.1]:9471'",
+        "metrics.listen: expected an IP address",
+    ),
+    "no brackets": (LEAST + b"metrics.listen: '::1:9471'", "metrics.listen: expected an IP address and a port"),
+    "a number": (LEAST + b"status.listen: 9470", "status.listen: expected an IP address and a port"),
+    "the same port": (
+        LEAST + b"status.listen: 127.0.0.1:9470\nmetrics.listen: 127.0.0.1:9470",
+        "metrics.listen: expected another address or port than that of status.listen, found 127.0.0.1 and 9470",
+    ),
+    "no textfile": (LEAST + b"metrics.textfile: true", "metrics.textfile: expected a path, found true"),
+    "no service": (LEAST + b"server.unit: kafka", "server.unit: expected the name of a systemd service"),
+    "a path as unit": (
+        LEAST + b"server.unit: /etc/kafka.service",
+        "server.unit: expected the name of a systemd service",
+    ),
+    "a template": (LEAST + b"server.unit: kafka@.service", "server.unit: expected the name of a systemd service"),
+    "a long unit": (LEAST + b"server.unit: " + b"k" * 248 + b".service", "server.unit: expected the name of a systemd"),
     "long socket": (LEAST + b"socket: /" + b"s" * 107, "socket: expected a path of at most 107 bytes, found 108 bytes"),
 }
 
@@ -213,7 +266,87 @@ def test_a_delete_delay_under_20_seconds_draws_a_warning(tmp_path: Path, line: s
         )
 
 
-def test_every_key_is_documented_with_its_default() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "config.md").read_text()
-    for key in KEYS:
-        assert f"| `{key.name}` | {key.type} | {key.unit} | {key.default} | {key.text} |" in page
+ELSEWHERE = {"name", "file"}
+"""Fields that the path of the file fills."""
+
+
+def test_every_field_has_its_key_and_every_key_a_field_that_there_is() -> None:
+    assert {key.field for key in KEYS} == {one.name for one in fields(DaemonConfig)} - ELSEWHERE
+    assert len({key.name for key in KEYS}) == len(KEYS)
+    assert all(key.text and key.type and key.default_text for key in KEYS)
+
+
+@pytest.mark.parametrize("key", [key.name for key in KEYS])
+def test_a_misspelled_key_is_answered_by_the_one_that_is_meant(key: str) -> None:
+    (line,) = refused(LEAST + f"{key[:-1]}: x".encode())
+    assert f"did you mean {key}?" in line
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9470", "10.1.2.3:9470", "'[::]:9470'", "'[::ffff:127.0.0.1]:9470'"])
+def test_the_status_page_is_never_opened_to_the_network(address: str) -> None:
+    (line,) = refused(LEAST + f"status.listen: {address}".encode())
+    assert "status.listen: expected a loopback address, which only this host reaches" in line
+    assert "write 127.0.0.1:9470; from another host the page is reached by ssh -L 9470:127.0.0.1:9470 HOST" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:1", ("127.0.0.1", 1)),
+        ("127.8.9.1:65535", ("127.8.9.1", 65535)),
+        ("'[::1]:9470'", ("::1", 9470)),
+        ("'[0:0:0:0:0:0:0:1]:9470'", ("::1", 9470)),
+    ],
+)
+def test_a_loopback_address_is_taken_in_its_short_form(text: str, expected: tuple[str, int]) -> None:
+    assert parse(LEAST + f"status.listen: {text}".encode(), FILE).status_listen == expected
+
+
+@pytest.mark.parametrize("key", ["state.dir", "socket", "metrics.textfile"])
+@pytest.mark.parametrize("place", ["d1/x", "d1.logdird/x", "d1"])
+def test_nothing_of_the_daemon_lies_in_a_log_dir_or_work_root(key: str, place: str, tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text(f"node.id=1\nlog.dirs={tmp_path}/d1\n")
+    text = f"server.properties: server.properties\n{key}: {place}\n"
+    with pytest.raises(ConfigError) as caught:
+        broker_of(parse(text.encode(), str(tmp_path / "b1.yaml")))
+    (problem,) = caught.value.problems
+    assert problem.line().startswith(
+        f"config-error: {tmp_path}/b1.yaml: {key}: expected a path outside every log dir and work root"
+    )
+
+
+def test_a_reload_with_another_port_is_refused_by_the_name_of_the_key(tmp_path: Path) -> None:
+    before = replace(parse(LEAST, FILE), state_dir=str(tmp_path))
+    supervisor = Supervisor(before, version="0", history=History(str(tmp_path)))
+    with pytest.raises(ConfigError) as caught:
+        supervisor.reload(replace(before, socket="/run/x.sock", status_listen=("127.0.0.1", 9470)))
+    (problem,) = caught.value.problems
+    found = "found another socket and another status.listen; restart logdird"
+    assert problem.line() == f"config-error: {FILE}: expected the same as at the start, {found}"
+    assert supervisor.config is before
+    supervisor.reload(replace(before, sweep_ms=500))
+    assert supervisor.config.sweep_ms == 500
+    supervisor.history.close(1.0)
+
+
+def test_a_restart_is_needed_for_the_keys_that_say_so_and_no_others() -> None:
+    before = parse(LEAST, FILE)
+    assert needing_restart(before, before) == ()
+    other: dict[str, Any] = {
+        "state_dir": "/s",
+        "socket": "/s.sock",
+        "status_listen": ("127.0.0.1", 1),
+        "metrics_listen": ("::", 1),
+    }
+    named = ("state.dir", "socket", "status.listen", "metrics.listen")
+    assert needing_restart(before, replace(before, **other)) == named
+    at_once = replace(
+        before,
+        server_properties="/x",
+        client_properties="/c",
+        capture_exclude=("a",),
+        sweep_ms=500,
+        metrics_textfile="/t.prom",
+        server_unit="kafka.service",
+    )
+    assert needing_restart(before, at_once) == ()

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
 from logdir.daemon.socket.connections import MOST_CLIENTS, Connections, Incoming, is_owner_or_root
+from logdir.daemon.socket.socket_group import give_to_group
 from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
@@ -121,6 +122,7 @@ def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> Connections:
         raise _unusable(path, error.strerror or str(error)) from error
     finally:
         os.umask(before)
+    give_to_group(path)
     Path(path).chmod(_MODE)
     return made
 

@@ -10,20 +10,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from logdir.daemon.config import read_config
 from logdir.errors import ConfigError, Problem
 from logdir.service.report.table import Table
-from logdir.service.systemd import drop_ins, set_up
-from logdir.service.systemd.set_up import DropIn, SystemdRequest, SystemdResult
 from tools.cli.arguments import Streams, answer
 from tools.cli.broker import next_argv, request_of
 from tools.cli.option import Flag, Option, typed
 
+if TYPE_CHECKING:
+    from logdir.service.systemd.set_up import SystemdRequest
+
 _UNIT = Option("--unit", "with --systemd: the unit of the broker, where server.unit does not name it", "NAME")
 _ROOT = Option("--root", "with --systemd: write below DIR, for an image of a host", "DIR")
 OPTIONS = (Flag("--systemd", "write the drop-ins that the units need on this host, as root"), _UNIT, _ROOT)
+_NO_GATE = "no start gate: name the unit of the broker with server.unit in the configuration, or with --unit"
 
 
 def require_none_typed(arguments: argparse.Namespace) -> None:
@@ -34,12 +35,25 @@ def require_none_typed(arguments: argparse.Namespace) -> None:
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
-    shown = set_up.plan(_request(arguments))
-    found = set_up.apply(shown) if arguments.apply else shown
-    return answer(arguments, streams, found, found.problems, _shown(arguments, found), status=found.exit)
+    from logdir.service.systemd import set_up  # the other way of init needs none of it
+
+    found = set_up.plan(_request(arguments))
+    if arguments.apply:
+        found = set_up.apply(found)
+    lines: list[str | Table[set_up.DropIn]] = [*set_up.texts(found), Table(set_up.COLUMNS, found.items)]
+    if found.unit is None:
+        lines.append(_NO_GATE)
+    if not arguments.apply:
+        lines.append(f"next: logdirctl init --systemd {typed(arguments, next_argv, _UNIT, _ROOT)} --apply")
+    elif not found.problems:
+        lines.append("next: systemctl daemon-reload")
+    return answer(arguments, streams, found, found.problems, lines, status=found.exit)
 
 
 def _request(arguments: argparse.Namespace) -> SystemdRequest:
+    from logdir.daemon.config import read_config
+    from logdir.service.systemd.set_up import SystemdRequest
+
     if arguments.config is None:
         fix = "write one first: server.properties: FILE is enough"
         raise ConfigError((Problem("config-error", "--systemd", "--config /etc/logdird/NAME.yaml", "none", fix),))
@@ -48,7 +62,7 @@ def _request(arguments: argparse.Namespace) -> SystemdRequest:
         broker=request_of(arguments),
         name=config.name,
         unit=arguments.unit or getattr(config, "server_unit", None),
-        programs=os.path.dirname(os.path.abspath(sys.executable)),
+        programs=_programs(),
         root=arguments.root or "/",
         state_dir=config.state_dir,
         socket=config.socket,
@@ -58,12 +72,7 @@ def _request(arguments: argparse.Namespace) -> SystemdRequest:
     )
 
 
-def _shown(arguments: argparse.Namespace, found: SystemdResult) -> Iterator[str | Table[DropIn]]:
-    yield from drop_ins.shown({one.path: one.content or "" for one in found.items if one.is_changed})
-    yield Table(set_up.COLUMNS, found.items)
-    if found.unit is None:
-        yield "no start gate: name the unit of the broker with server.unit in the configuration, or with --unit"
-    if not arguments.apply:
-        yield f"next: logdirctl init --systemd {typed(arguments, next_argv, _UNIT, _ROOT)} --apply"
-    elif not found.problems:
-        yield "next: systemctl daemon-reload"
+def _programs() -> str:
+    """Return the directory of this program: that of its link, where one was typed; it outlives an upgrade."""
+    typed = sys.argv[0] if os.path.basename(sys.argv[0]) == "logdirctl" else sys.executable
+    return os.path.dirname(os.path.abspath(typed))

@@ -29,7 +29,7 @@ from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.result import ItemState
 from logdir.service.report.table import Column
 from logdir.service.systemd import drop_in_files
-from logdir.service.systemd.drop_ins import GATE, UNITS, Facts, drop_ins, may_be_there
+from logdir.service.systemd.drop_ins import GATE, UNITS, Facts, drop_ins, may_be_there, shown
 from logdir.service.systemd.unit_text import is_writable, sealed
 from logdir.service.systemd.writable import HOMES, check_paths, is_below, writable_paths
 from logdir.text import quoted
@@ -127,22 +127,27 @@ def plan(asked: SystemdRequest) -> SystemdResult:
     return SystemdResult(applied=False, unit=facts.unit, items=tuple(items))
 
 
-def apply(shown: SystemdResult) -> SystemdResult:
+def apply(planned: SystemdResult) -> SystemdResult:
     """Write and remove the planned files; none while one of them is to be left alone.
 
     Raises:
         OutputError: a file cannot be written; those before it are written.
     """
-    if shown.problems:
-        undone = (_ended(one, ItemState.UNDONE) if one.is_changed else one for one in shown.items)
-        return SystemdResult(applied=True, unit=shown.unit, items=tuple(undone))
-    for one in shown.items:
+    if planned.problems:
+        undone = (_ended(one, ItemState.UNDONE) if one.is_changed else one for one in planned.items)
+        return SystemdResult(applied=True, unit=planned.unit, items=tuple(undone))
+    for one in planned.items:
         if one.is_changed and one.content is None:
             drop_in_files.remove(one.path)
         elif one.is_changed and one.content is not None:
             drop_in_files.write(one.path, one.content)
-    done = tuple(_ended(one, ItemState.DONE) for one in shown.items)
-    return SystemdResult(applied=True, unit=shown.unit, items=done)
+    done = tuple(_ended(one, ItemState.DONE) for one in planned.items)
+    return SystemdResult(applied=True, unit=planned.unit, items=done)
+
+
+def texts(found: SystemdResult) -> Iterator[str]:
+    """Yield the lines of every file that is written or was, for people, each file below its path."""
+    return shown({one.path: one.content or "" for one in found.items if one.is_changed})
 
 
 def _ended(one: DropIn, state: ItemState) -> DropIn:
@@ -260,7 +265,7 @@ def _unit_of(typed: str | None) -> str | None:
     """Return the full name of a unit. Raises ``ConfigError``: it is none."""
     if typed is None:
         return None
-    unit = typed if typed.endswith(".service") else f"{typed}.service"
+    unit = f"{typed}.service" if "." not in typed else typed
     if _UNIT.fullmatch(unit) is None:
         fix = "systemctl list-units --type=service lists them"
         raise ConfigError((Problem("config-error", "server.unit", "the name of a service unit", typed, fix),))

@@ -19,10 +19,11 @@ from logdir.service.report.exit_status import AnsweredError
 from tests.containers import rig
 from tests.logdir.daemon.rig import CODE as DAEMON
 from tests.logdir.daemon.rig import Daemon, until
+from tests.tools.ctl import HOME
 from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
-HOLDER = rig.HOME / "tests" / "logdir" / "disk" / "lock_holder.py"
+HOLDER = HOME / "tests" / "logdir" / "disk" / "lock_holder.py"
 BROKER, INSIDE = "tests.systemd.broker", "tests.containers.inside"
 
 

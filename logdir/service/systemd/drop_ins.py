@@ -27,7 +27,7 @@ _GATE_S: Final = 600
 takes longer. A broker of ``Type=simple``, as nearly all are, starts in no time after it.
 """
 _BYPASSED: Final = 'if [ -e "$$1" ]; then echo "logdird: no start gate: $$1 is there"; else shift; exec "$$@"; fi'
-"""A shell, so that the bypass also works where logdirctl does not; ``$$`` is a dollar sign for it."""
+"""A shell, so that the bypass works beside a broken installation, too; ``$$`` is a dollar sign for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

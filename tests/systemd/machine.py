@@ -4,8 +4,8 @@ Nothing of it reaches the host. Its mounts, ``/run`` and its cgroups are its own
 kernel's settings are read-only there; and it ends with the process that started it. What lies there is read and written
 from outside through ``/proc/PID/root``. Whether the host itself was started by systemd does not matter.
 
-The tree and the environment of these tests are mounted below ``/opt``: the units do not see what lies below ``/home``,
-``/root`` and ``/tmp``.
+The tree, the Python and the packages of these tests are mounted below ``/opt``: the units do not see what lies below
+``/home``, ``/root`` and ``/tmp``.
 
 Not here: what must hold (``test_units``, ``test_sandbox``, ``test_disks``).
 
@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -73,13 +74,11 @@ mkdir /mnt/fill /mnt/none /mnt/d1 /mnt/d2
 cp -a "$FOLDER/fill/." /mnt/fill/
 
 memory /opt 755
-mkdir -p /opt/logdird/src
-mount --bind "$TREE" /opt/logdird/src
-if [ -n "$VENV" ]; then
-    mkdir /opt/logdird/venv
-    mount --bind "$VENV" /opt/logdird/venv
-fi
 cp -a /mnt/fill/opt/. /opt/
+mkdir /opt/logdird/src /opt/logdird/python
+mount --bind "$TREE" /opt/logdird/src
+mount --bind "$PACKAGES" /opt/logdird/env/packages
+mount --bind "$PYTHON" /opt/logdird/python
 
 cp -a /etc /mnt/etc
 rm -rf /mnt/etc/systemd/system /mnt/etc/systemd/system-generators /mnt/etc/fstab
@@ -114,10 +113,14 @@ cd /
 exec env -i container=logdird PATH="$PATH" LANG=C.UTF-8 "$SYSTEMD" --system --unit=machine.target \\
     --log-target=console --log-level=info --show-status=no
 """
+_PYTHON: Final = """\
+#!/bin/sh
+LD_LIBRARY_PATH=/opt/logdird/python/lib PYTHONPATH=/opt/logdird/src PYTHONDONTWRITEBYTECODE=1
+export LD_LIBRARY_PATH PYTHONPATH PYTHONDONTWRITEBYTECODE
+exec /opt/logdird/env/bin/python "$@"
+"""
 _WRAPPER: Final = """\
 #!/bin/sh
-PYTHONPATH=/opt/logdird/src PYTHONDONTWRITEBYTECODE=1
-export PYTHONPATH PYTHONDONTWRITEBYTECODE
 exec {python} -c 'import sys
 from tools.entry import {name}
 sys.argv[0] = "/opt/logdird/bin/{name}"
@@ -162,18 +165,17 @@ def lacking() -> str:
             return f"needs {program}: apt install util-linux"
     if "cgroup2" not in Path("/proc/filesystems").read_text("ascii").split():
         return "needs a kernel with cgroup2"
-    python = os.path.realpath(sys.executable)
-    if not python.startswith("/usr/"):
-        return f"needs a Python below /usr, which every service sees: this one is {python}"
+    for path in (str(HOME), sys.base_prefix, sysconfig.get_path("purelib")):
+        if path.startswith(("/mnt/", "/opt/")):
+            return f"needs the tree, Python and its packages elsewhere than below /mnt and /opt: {path}"
     if (HOME / "logdir").stat().st_mode & HOME.stat().st_mode & 0o005 != 0o005:
         return f"needs a tree that every user can read: chmod -R go+rX {HOME}"
     done = subprocess.run(["unshare", *NAMESPACES, "true"], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"needs namespaces: unshare: {done.stderr.strip()}"
 
 
-def python_inside() -> str:
-    """Return the Python of these tests, by its path in the machine."""
-    return "/opt/logdird/venv/bin/python" if sys.prefix != sys.base_prefix else os.path.realpath(sys.executable)
+PYTHON: Final = "/opt/logdird/bin/python"
+"""The Python of these tests, by its path in the machine: the same one, in an environment that lies there."""
 
 
 def until(what: str, found: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -282,7 +284,8 @@ class Machine:
 
 def _filled(folder: Path) -> None:
     """Write what the machine finds: programs, units and configurations."""
-    python, fill = python_inside(), folder / "fill"
+    python, fill = PYTHON, folder / "fill"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     texts = {f"{UNITS}/{name}.target": f"[Unit]\nDefaultDependencies=no\n{more}" for name, more in _TARGETS.items()}
     for unit in (*(HOME / "systemd").glob("*.service"), *(HOME / "systemd").glob("*.socket")):
         texts[f"{UNITS}/{unit.name}"] = unit.read_text("utf-8")
@@ -293,13 +296,21 @@ def _filled(folder: Path) -> None:
         "etc/kafka/server.properties": "broker.id=1\nlog.dirs=/mnt/d1/kafka,/mnt/d2/kafka\n",
         "passwd": f"kafka:x:{UID}:{UID}::/:/usr/sbin/nologin\n",
         "group": f"kafka:x:{UID}:\nshared:x:{SHARED_GID}:kafka\n",
+        "opt/logdird/bin/python": _PYTHON,
         **{f"opt/logdird/bin/{name}": _WRAPPER.format(python=python, name=name) for name in ("logdird", "logdirctl")},
+        "opt/logdird/env/pyvenv.cfg": "home = /opt/logdird/python/bin\ninclude-system-site-packages = false\n",
     }
     for name, text in texts.items():
         path = fill / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         path.chmod(0o755 if name.startswith("opt/") else 0o644)
+    # An environment as venv makes it: python looks for its packages from where its link lies.
+    environment = fill / "opt/logdird/env"
+    for inner in ("packages", "bin", f"lib/{version}"):
+        (environment / inner).mkdir(parents=True)
+    (environment / "bin/python").symlink_to(f"/opt/logdird/python/bin/{version}")
+    (environment / f"lib/{version}/site-packages").symlink_to("/opt/logdird/env/packages")
     (folder / "before").write_text(_BEFORE.format(namespaces=" ".join(NAMESPACES)))
     (folder / "first").write_text(_FIRST)
 
@@ -333,7 +344,8 @@ def booted(folder: Path) -> Iterator[Machine]:
         "FOLDER": str(folder),
         "NAME": name,
         "TREE": str(HOME),
-        "VENV": sys.prefix if sys.prefix != sys.base_prefix else "",
+        "PYTHON": sys.base_prefix,
+        "PACKAGES": sysconfig.get_path("purelib"),
         "CONSOLE": os.ttyname(theirs),
         "SYSTEMD": str(SYSTEMD),
     }

@@ -20,7 +20,7 @@ from logdir.disk.kernel.kernel_clock import is_synchronised, read_instant
 from logdir.formats.own import heartbeat_file
 from logdir.formats.own.heartbeat_file import Boot, Heartbeat, Steady
 from tests.builders import partition
-from tests.systemd.machine import SHARED_GID, UID, UNITS, Machine, python_inside, until
+from tests.systemd.machine import PYTHON, SHARED_GID, UID, UNITS, Machine, until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 DAEMON, BROKER = "logdird@b1.service", "kafka.service"
@@ -72,7 +72,7 @@ def probed(machine: Machine) -> dict[str, Any]:
     lines = (machine.root / UNITS / "logdird@.service").read_text("utf-8").replace("%i", "b1").splitlines()
     kept = [line for line in lines if not line.startswith((*_NOT_OF_A_PROBE, "[Install]", "WantedBy="))]
     words = ("/var/lib/logdird/b1/probed", "/mnt/d2/kafka", "/mnt/d2/kafka.logdird", SHARED_GID)
-    command = " ".join(map(str, (python_inside(), "/opt/logdird/src/tests/systemd/probe.py", *words)))
+    command = " ".join(map(str, (PYTHON, "/opt/logdird/src/tests/systemd/probe.py", *words)))
     start = ["[Service]", "Type=oneshot", "Environment=PYTHONPATH=/opt/logdird/src", f"ExecStart={command}"]
     machine.write(f"/{UNITS}/logdird-probe.service", "".join(f"{line}\n" for line in (*kept, *start)))
     ours = (machine.root / UNITS / "logdird@b1.service.d" / "50-logdirctl.conf").read_text("utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.systemd.machine import CONFIG, UID, UNITS, Machine, python_inside, until
+from tests.systemd.machine import CONFIG, PYTHON, UID, UNITS, Machine, until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 DAEMON, RECOVER, BROKER = "logdird@b1.service", "logdird-recover@b1.service", "kafka.service"
@@ -139,7 +139,7 @@ def test_a_page_gets_its_socket_from_systemd_and_ends_with_the_daemon(machine: M
     assert b"LISTEN_FDNAMES=status" in variables
     if importlib.util.find_spec("logdir.daemon.web") is not None:
         code = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9470/', timeout=20).status)"
-        assert machine.run(python_inside(), "-c", code).stdout == "200\n"
+        assert machine.run(PYTHON, "-c", code).stdout == "200\n"
     machine.run("systemctl", "restart", DAEMON)
     machine.until_running()
     assert machine.is_active(SOCKET)

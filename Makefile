@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO ?= demo
 PROOF := .proof
+PREFIX ?= /usr/local
+DESTDIR ?=
+INSTALL := PYTHON='$(PYTHON)' PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' .ci/install
 # Some images forbid it: then each of the thousand commands that the tests start compiles its sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo test lint bench crash proof clean
+.PHONY: setup demo test lint bench crash proof install uninstall clean
 
 setup: $(STAMP)
 
@@ -40,6 +43,13 @@ bench: $(STAMP)
 # Everything at full size: a run of hours. docs/proof.md is replaced only if nothing failed and every claim was shown.
 proof: $(STAMP)
 	.ci/proof $(PROOF)
+
+# On a host, as root: docs/install.md says which files, and what to do before and after.
+install:
+	$(INSTALL) install
+
+uninstall:
+	$(INSTALL) uninstall
 
 clean:
 	rm -rf $(VENV) $(PROOF) build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

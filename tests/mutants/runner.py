@@ -33,10 +33,10 @@ from tests.mutants.sown import ROOT, Mutant
 WORKERS: Final = 2
 SURVEYED: Final = (
     "tests/logdir/decide/test_*.py", "tests/logdir/disk/test_*.py", "tests/reconcile/test_*.py",
-    "tests/logdir/service/test_*.py", "tests/logdir/worker/test_*.py",
+    "tests/logdir/service/test_*.py", "tests/logdir/service/systemd/test_*.py", "tests/logdir/worker/test_*.py",
     "tests/tools/test_broker.py", "tests/tools/test_capture.py", "tests/tools/test_changes*.py",
     "tests/tools/test_quarantine.py", "tests/tools/test_disk_silent.py",
-    "tests/tools/test_init.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
+    "tests/tools/test_init*.py", "tests/tools/test_layout.py", "tests/tools/test_pro*.py", "tests/tools/test_purge*.py",
     "tests/tools/test_reconcile*.py", "tests/tools/test_refusals.py", "tests/tools/test_st*.py",
     "tests/tools/test_what_to_do.py",
     "tests/tools/test_handover.py", "tests/tools/test_hints.py", "tests/tools/test_known_gone.py",

@@ -130,6 +130,9 @@ STOCK_OPTIONS = {
     "kafka-topics": {"--command-config", "--config", "--create", "--describe", "--replica-assignment"},
     "java": {"--add-modules", "--list-modules"},
     "curl": {"--unix-socket"},
+    "systemctl": {"--now", "--type"},
+    "pip": {"--no-cache-dir"},
+    "podman": {"--detach", "--entrypoint", "--name", "--restart", "--rm", "--user", "--volume"},
     "of other programs in docs/": {"--quiet", "--reference", "--replay", "--mended"},
 }
 """Options of programs that are not ours, of those that a text names; every other option is one of ``logdirctl``."""

@@ -47,6 +47,7 @@ from logdir.service.report.source_item import SourceItem
 from logdir.service.restore import RestoreResult
 from logdir.service.staged_listing import StagedItem, StagedListing
 from logdir.service.strays import StraysResult
+from logdir.service.systemd.set_up import DropIn, SystemdResult
 from logdir.worker.inventory import KindFigures
 from migrate.plan.summary import MintedId, Summary
 from migrate.use_case import PlanResult, ReportResult, ScanResult
@@ -74,7 +75,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     ),
     "explain": ((ExplainResult,), (Entry,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,), (Disk,), (InventoryEntry,)),
-    "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
+    "init": ((InitResult, SystemdResult), (WorkRootItem,), (Candidate,), (DropIn,)),
     CHANGES: ((PurgeResult, HandoverResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),
     "staged ls": ((StagedListing,), (StagedItem,)),
     "staged adopt": ((AdoptResult,), (AdoptingTopic,), (Adopt,)),
@@ -312,7 +313,7 @@ def test_what_is_printed_has_the_keys_of_the_page(tmp_path: Path) -> None:
     assert keys(found["items"][0]) == SECTIONS["inventory"][1] | {"entries"}
     assert all(keys(entry) == SECTIONS["inventory"][4] for entry in found["items"][0]["entries"])
     _, made = ctl_json("init", *broker, "--apply")
-    assert [keys(made), keys(made["items"][0])] == SECTIONS["init"][:2]
+    assert [keys(made) | {"unit"}, keys(made["items"][0])] == SECTIONS["init"][:2]
     _, staged = ctl_json("stage", "other", *source, *broker, "--apply")
     own = {"start_block", "next_due_ms", "guide"}
     assert [keys(staged) | own, keys(staged["items"][0])] == SECTIONS[CHANGES][:2]

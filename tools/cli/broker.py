@@ -121,7 +121,8 @@ def as_owner(arguments: argparse.Namespace) -> None:
     Raises:
         LogDirError: as ``become_owner``.
     """
-    if hasattr(arguments, "apply") and hasattr(arguments, "log_dirs"):
+    # Units are root's, and their drop-ins too.
+    if hasattr(arguments, "apply") and hasattr(arguments, "log_dirs") and not getattr(arguments, "systemd", False):
         from logdir.service.log_dirs.owner import become_owner
 
         become_owner(request_of(arguments))

@@ -1,6 +1,6 @@
 """``logdirctl init``: make the work root of every log dir of one broker, or put back its missing parts.
 
-Not here: making and mending it (``logdir.service.init``).
+Not here: making and mending it (``logdir.service.init``), the units of systemd (``init_systemd``).
 
 Spec: design §3.2, §6.
 """
@@ -23,10 +23,14 @@ from tools.cli.broker import CHANGED, SAME_WITH_APPLY, argv_of, has_override, ne
 from tools.cli.change import require_no_daemon
 from tools.cli.command import Command
 from tools.cli.option import Flag, Option, typed
+from tools.logdirctl import init_systemd
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run the command; return the exit status."""
+    if arguments.systemd:
+        return init_systemd.act(arguments, streams)
+    init_systemd.require_none_typed(arguments)
     require_no_daemon(arguments)
     asked = InitRequest(
         broker=request_of(arguments),
@@ -76,7 +80,8 @@ COMMAND = Command(
     title="init",
     run=act,
     description="Make, beside or in every log dir of one broker, the place where replicas are staged. "
-    "Nothing else is changed; a broker may run.",
+    "Nothing else is changed; a broker may run. With --systemd write instead what the units of logdird and of the "
+    "broker need on this host.",
     ends="0 done, 1 a disk is in trouble, 2 usage or configuration, "
     "3 a broker runs, where an owner.lock is to be put back, 4 refused",
     options=(
@@ -84,5 +89,6 @@ COMMAND = Command(
         _WORK_ROOT,
         Flag("--even-on-unsupported-fs", "also on unsupported file systems (not ext4, XFS, btrfs), at your own risk"),
         Option("--even-if-found", _FOUND, "SLUG", is_repeated=True, choices=[Why.WORK_ROOT_INSIDE.value]),
+        *init_systemd.OPTIONS,
     ),
 )

@@ -28,6 +28,7 @@ from logdir.daemon.faults import StoppingError, in_use
 from logdir.daemon.release import RELEASE
 from logdir.daemon.socket.connections import BACKLOG, MOST_CLIENTS, ControlConnections, is_owner_or_root
 from logdir.daemon.socket.http_handler import HttpHandler
+from logdir.daemon.socket.socket_group import give_to_group
 from logdir.daemon.socket.socket_lock import SocketLock
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.formats.own import own_json
@@ -122,6 +123,7 @@ def _made(path: str, supervisor: Supervisor, deadline_ms: int) -> ControlConnect
         raise _unusable(path, error.strerror or str(error)) from error
     finally:
         os.umask(before)
+    give_to_group(path)
     Path(path).chmod(_MODE)
     return ControlConnections(listener, supervisor, _Handler, busy=_BUSY, deadline_ms=deadline_ms)
 

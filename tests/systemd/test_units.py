@@ -1,0 +1,148 @@
+"""The units really run: in which order they start, and what becomes of them when something goes wrong.
+
+Spec: design §2 laws 5, 6; attacks A22; issue "The daemon at home on a host", systemd.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.systemd.machine import CONFIG, PYTHON, UID, UNITS, Machine, until
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
+DAEMON, RECOVER, BROKER = "logdird@b1.service", "logdird-recover@b1.service", "kafka.service"
+SOCKET = "logdird-status@b1.socket"
+SEEN = "run/broker/seen.json"
+
+
+def seen_by_broker(machine: Machine) -> dict[str, Any]:
+    """Wait until the broker has its locks; return what it saw before."""
+    until("the broker has its locks", (machine.root / SEEN).exists)
+    seen: dict[str, Any] = json.loads((machine.root / SEEN).read_text())
+    return seen
+
+
+def test_a22_recovery_comes_first_then_the_daemon_then_the_gate_then_the_broker(machine: Machine) -> None:
+    machine.run("systemctl", "start", BROKER)
+    seen = seen_by_broker(machine)
+    found = machine.until_running()
+    (recovered,) = machine.show(RECOVER, "ExecMainExitTimestampMonotonic")
+    started, ready = machine.show(DAEMON, "ExecMainStartTimestampMonotonic", "ActiveEnterTimestampMonotonic")
+    assert 0 < int(recovered) <= int(started) < int(ready) < seen["started_us"]
+    assert machine.show(RECOVER, "Result", "ExecMainStatus", "ActiveState") == ["success", "0", "active"]
+    assert seen["handed_over"] == [True, True]
+    # The gate asked the daemon, which was there by then.
+    requests = [event["detail"] for event in found["events"] if event["event"] == "request"]
+    assert [detail for detail in requests if "handover" in detail] != []
+    assert machine.show(DAEMON, "ActiveState", "SubState", "StatusText") == ["active", "running", "RUNNING"]
+    until("logdird sees the broker", lambda: machine.status()["broker_runs"] is True)
+
+
+def test_the_daemon_has_no_rights_and_its_socket_is_of_the_group(machine: Machine) -> None:
+    machine.run("systemctl", "start", DAEMON)
+    machine.until_running()
+    lines = Path(f"/proc/{machine.main_pid()}/status").read_text("ascii").splitlines()
+    found = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    assert {name: int(found[name], 16) for name in ("CapEff", "CapPrm", "CapBnd", "CapAmb")} == {
+        "CapEff": 0, "CapPrm": 0, "CapBnd": 0, "CapAmb": 0,
+    }  # fmt: skip
+    assert (found["NoNewPrivs"], found["Seccomp"], found["Uid"].split()) == ("1", "2", [str(UID)] * 4)
+    groups = (line.split(":") for line in (machine.root / "etc/group").read_text().splitlines())
+    (gid,) = (int(parts[2]) for parts in groups if parts[0] == "logdird")
+    stat = (machine.root / "run/logdird/b1.sock").stat()
+    assert (stat.st_mode & 0o777, stat.st_uid, stat.st_gid) == (0o660, UID, gid)
+    # A user of that group reads the status, and another one does not reach the socket.
+    for its_gid, status in ((gid, 0), (65534, 4)):
+        who = ("setpriv", "--reuid=65534", "--clear-groups", f"--regid={its_gid}")
+        machine.run(*who, "logdirctl", "status", "--config", "/etc/logdird/b1.yaml", status=status)
+
+
+def test_a_daemon_that_hangs_is_started_again_by_the_watchdog(machine: Machine) -> None:
+    machine.drop_in(DAEMON, "[Service]", "WatchdogSec=5", "RestartSec=0.1")
+    machine.run("systemctl", "start", DAEMON)
+    machine.until_running()
+    before = machine.main_pid()
+    os.kill(before, signal.SIGSTOP)
+    until("systemd has started another one", lambda: machine.show(DAEMON, "NRestarts") != ["0"])
+    machine.until_running()
+    assert machine.main_pid() != before
+    assert not Path(f"/proc/{before}").exists()
+
+
+def test_a_reload_takes_the_new_configuration_or_keeps_the_former_and_says_so(machine: Machine) -> None:
+    machine.run("systemctl", "start", DAEMON)
+    machine.until_running()
+    pid = machine.main_pid()
+    machine.write("/etc/logdird/b1.yaml", f"{CONFIG}delete.topic.delay.ms: 2h\n")
+    machine.run("systemctl", "reload", DAEMON)
+    until("it is reloaded", lambda: any(event["event"] == "reloaded" for event in machine.status()["events"]))
+    machine.write("/etc/logdird/b1.yaml", f"{CONFIG}no.such.key: 1\n")
+    machine.run("systemctl", "reload", DAEMON)
+
+    def is_refused() -> bool:
+        return any(problem["slug"] == "config-error" for problem in machine.status()["waiting"])
+
+    until("the status shows why the file was not taken", is_refused)
+    assert machine.is_active(DAEMON)
+    machine.write("/etc/logdird/b1.yaml", CONFIG)
+    machine.run("systemctl", "reload", DAEMON)
+    until("the status shows it no more", lambda: not is_refused())
+    assert machine.main_pid() == pid
+
+
+def test_the_gate_works_by_itself_where_no_daemon_runs(machine: Machine) -> None:
+    machine.run("systemctl", "mask", "--runtime", DAEMON)
+    machine.run("systemctl", "start", BROKER)
+    assert seen_by_broker(machine)["handed_over"] == [True, True]
+    assert machine.is_active(BROKER)
+    assert not machine.is_active(DAEMON)
+
+
+@pytest.mark.parametrize("is_unit", [False, True], ids=["no mount unit", "a mount unit that fails"])
+def test_without_one_of_its_disks_only_the_bypass_starts_the_broker(machine: Machine, is_unit: bool) -> None:
+    machine.run("umount", "/mnt/d2")
+    if is_unit:
+        machine.write(f"/{UNITS}/mnt-d2.mount", "[Mount]\nWhat=disk\nWhere=/mnt/d2\nType=nosuchfs\n")
+    machine.drop_in(BROKER, "[Service]", "StandardError=append:/run/gate.log")
+    done = machine.run("systemctl", "start", BROKER, status=None)
+    assert done.returncode != 0
+    assert not machine.is_active(BROKER)
+    assert "log-dirs-incomplete: /mnt/d2/kafka: " in (machine.root / "run/gate.log").read_text()
+    # One sick disk harms nobody else (law 6): recovery has failed, and the daemon serves the other one.
+    assert not machine.is_active(RECOVER)
+    until("logdird serves the other log dir", lambda: machine.status().get("state") == "RUNNING")
+    assert [one["state"] for one in machine.status()["items"]] == ["online", "offline"]
+
+    machine.run("mkdir", "/mnt/d2/kafka")
+    machine.run("chown", "kafka:kafka", "/mnt/d2/kafka")
+    machine.write("/run/logdird/b1.bypass", "")
+    machine.run("systemctl", "reset-failed")
+    machine.run("systemctl", "start", BROKER)
+    seen_by_broker(machine)
+    assert machine.is_active(BROKER)
+
+
+def test_a_page_gets_its_socket_from_systemd_and_ends_with_the_daemon(machine: Machine) -> None:
+    machine.run("systemctl", "enable", SOCKET)
+    machine.run("systemctl", "start", DAEMON)
+    machine.until_running()
+    assert machine.is_active(SOCKET)
+    # Of its environment the kernel shows what it was started with.
+    variables = Path(f"/proc/{machine.main_pid()}/environ").read_bytes().split(b"\0")
+    assert b"LISTEN_FDNAMES=status" in variables
+    if importlib.util.find_spec("logdir.daemon.web") is not None:
+        code = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9470/', timeout=20).status)"
+        assert machine.run(PYTHON, "-c", code).stdout == "200\n"
+    machine.run("systemctl", "restart", DAEMON)
+    machine.until_running()
+    assert machine.is_active(SOCKET)
+    machine.run("systemctl", "stop", DAEMON)
+    # A scrape does not start a daemon that was stopped.
+    until("the socket is closed", lambda: not machine.is_active(SOCKET))

@@ -61,14 +61,14 @@ def _request(arguments: argparse.Namespace) -> SystemdRequest:
     return SystemdRequest(
         broker=request_of(arguments),
         name=config.name,
-        unit=arguments.unit or getattr(config, "server_unit", None),
+        unit=arguments.unit or config.server_unit,
         programs=_programs(),
         root=arguments.root or "/",
         state_dir=config.state_dir,
         socket=config.socket,
-        textfile=getattr(config, "metrics_textfile", None),
-        status_listen=getattr(config, "status_listen", None),
-        metrics_listen=getattr(config, "metrics_listen", None),
+        textfile=config.metrics_textfile,
+        status_listen=config.status_listen,
+        metrics_listen=config.metrics_listen,
     )
 
 

@@ -3,7 +3,7 @@
 Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
 loses its place: clients that send or read a byte a minute hold up no other client.
 
-Not here: what is answered (``server``), who has a place (``places``).
+Not here: what is answered (``handler``), who has a place (``places``).
 
 Spec: design §5.
 """
@@ -26,6 +26,8 @@ from logdir import clock
 from logdir.daemon.socket.places import Places
 
 if TYPE_CHECKING:
+    from logdir.daemon.socket.operating import Operating
+    from logdir.daemon.socket.reads import Reads
     from logdir.daemon.supervisor import Supervisor
 
 LOG: Final = logging.getLogger(__name__)
@@ -71,13 +73,23 @@ class Connections(ThreadingMixIn, UnixStreamServer):
     request_queue_size = 128
 
     def __init__(
-        self, path: str, supervisor: Supervisor, handler: type[BaseRequestHandler], *, busy: bytes, deadline_ms: int
+        self,
+        path: str,
+        supervisor: Supervisor,
+        reads: Reads,
+        operating: Operating,
+        handler: type[BaseRequestHandler],
+        *,
+        busy: bytes,
+        deadline_ms: int,
     ) -> None:
         """Make the socket.
 
         Args:
             path: Its path.
-            supervisor: Of the daemon, for the handlers.
+            supervisor: Of the daemon, for the handlers, as ``reads`` and ``operating``.
+            reads: Those of the daemon.
+            operating: The operations of the daemon.
             handler: Answers one connection; it calls ``has_read`` when it has the whole request, and ``is_sending``
                 before an answer that the client can ask for again.
             busy: What a client gets for which there is no place.
@@ -86,7 +98,8 @@ class Connections(ThreadingMixIn, UnixStreamServer):
         Raises:
             OSError: the socket cannot be made.
         """
-        self.supervisor, self.deadline_ms = supervisor, deadline_ms
+        self.supervisor, self.reads, self.operating = supervisor, reads, operating
+        self.deadline_ms = deadline_ms
         self._busy = busy
         self._changed = threading.Condition()
         self._places: Places[socket.socket] = Places(MOST_CLIENTS)

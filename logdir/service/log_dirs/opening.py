@@ -34,9 +34,9 @@ from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
-from logdir.service.log_dirs.ports import BrokerPorts, LeftOut, connected
+from logdir.service.log_dirs.ports import BrokerPorts, connected
 from logdir.service.log_dirs.quarantine import failed_of, keep_in_mind, quarantine_of
-from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut, accepted_of, require_log_dirs
 from logdir.worker.state import take_owner_lock
 
 
@@ -65,7 +65,7 @@ def opened(
         is_copy: Whether the command only reads the log dirs: a read-only disk is then reported, but no error.
         needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
         is_all_skippable: Whether a skipped log dir is left out whatever is wrong with it.
-        left_out: Log dirs without a worker, which are SUSPECT; ``None``: there are none.
+        left_out: Log dirs without a worker, which are SUSPECT; ``None``: those of the request.
         known: Cluster and node that every log dir must belong to; ``None``: those of the first that answers.
 
     Raises:

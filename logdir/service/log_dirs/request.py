@@ -6,12 +6,25 @@ Spec: design §6; attacks A23, A25.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from logdir.errors import ConfigError, Problem
 from logdir.service.log_dirs.config import BrokerConfig, read_config
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import DEFAULT_PATIENCE_MS
+
+
+class LeftOut(NamedTuple):
+    """The log dirs for which no worker is started, and what becomes of workers that do not end."""
+
+    problems: Mapping[str, Problem] = {}
+    """Why, by log dir as configured; calls on such a log dir are refused with that problem."""
+    unreaped: Unreaped | None = None
+    """Keeps each port whose worker has not ended when the ports are closed, and each process of ``apart`` that has not
+    ended; ``None``: they are forgotten at the end.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +51,8 @@ class BrokerRequest:
     """Path of the daemon's configuration, if that names the broker: commands that are proposed name it, too."""
     source: str | None = None
     """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
+    left_out: LeftOut | None = None
+    """Log dirs without a worker; ``None``: there are none."""
 
     def config(self) -> BrokerConfig:
         """Read the broker's configuration.

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, NamedTuple, TypeAlias
 
+from logdir.decide.refusal import INTERNAL
 from logdir.errors import ConfigError
 from logdir.service.cluster.source import OWN_LOG, SourceRequest, parse_uri
 
@@ -41,7 +42,7 @@ class StraysQuestion:
     """The strays; ``None``: all."""
     source: SourceRequest = _OWN
     """The source of cluster metadata."""
-    protected: tuple[str, ...] = ()
+    protected: tuple[str, ...] = (INTERNAL,)
     """Globs of topics that must not be changed."""
 
 

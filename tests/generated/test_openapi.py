@@ -6,7 +6,7 @@ import copy
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ def test_an_operation_fits_with_its_answer_and_without() -> None:
 
 def test_what_does_not_fit_is_noticed() -> None:
     value = json.loads(json.dumps(found("status", blank_status("b1", "0")).value))
-    for damage in (
+    damages: tuple[Callable[[Any], object], ...] = (
         lambda one: one.pop("exit"),
         lambda one: one.update(exit=9),
         lambda one: one.update(format=2),
@@ -150,7 +150,8 @@ def test_what_does_not_fit_is_noticed() -> None:
         lambda one: one["result"].update(broker_runs=1),
         lambda one: one["result"].update(waiting=[{"slug": "a"}]),
         lambda one: one["result"].update(items={}),
-    ):
+    )
+    for damage in damages:
         damaged = copy.deepcopy(value)
         damage(damaged)
         assert faults("StatusAnswer", damaged), damaged

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from logdir import clock
 from logdir.daemon.config import DaemonConfig
 from logdir.daemon.faults import StoppingError
 from logdir.daemon.release import released
@@ -214,7 +215,7 @@ def test_a_read_whose_client_has_left_is_ended(reads: Reads, ports: list[Port]) 
 
 def test_a_read_whose_time_is_over_is_ended(reads: Reads, ports: list[Port], monkeypatch: pytest.MonkeyPatch) -> None:
     now_ms = [0]
-    monkeypatch.setattr(module.clock, "monotonic_ms", lambda: now_ms[0])
+    monkeypatch.setattr(clock, "monotonic_ms", lambda: now_ms[0])
     one = Reading(reads, ports)
     now_ms[0] = 5 * 60 * 1000 - 1
     assert one.thread.is_alive()
@@ -263,7 +264,7 @@ def test_a_system_without_room_for_another_process_is_no_fault(reads: Reads, mon
     def fail(*_: object) -> Any:
         raise OSError(24, "Too many open files")
 
-    for owner, name in ((module, "aside"), (module.os, "memfd_create")):
+    for owner, name in ((module, "aside"), (os, "memfd_create")):
         with monkeypatch.context() as broken:
             broken.setattr(owner, name, fail)
             with pytest.raises(ReadEndedError, match="Too many open files"), asked(reads):
@@ -312,7 +313,7 @@ def test_a40_while_something_is_left_of_a_read_that_was_ended_no_other_begins(
         one.port.pid = os.getpid()
         with monkeypatch.context() as played:
             played.setattr(module, "children_of", lambda pid: (hung.pid,))
-            played.setattr(module.os, "kill", lambda pid, number: None)
+            played.setattr(os, "kill", lambda pid, number: None)
             waits[0] = False
             assert isinstance(one.end(), StoppingError)
         with pytest.raises(LogDirSuspectError, match=f"found pid {hung.pid}, which hangs"), asked(reads):
@@ -356,7 +357,8 @@ def test_a_read_that_is_ended_leaves_no_process(workers: None, reads: Reads) -> 
 
 
 def test_its_process_yields_to_what_captures(workers: None, reads: Reads) -> None:
-    before, found = children(), []
+    before = children()
+    found: list[int] = []
 
     def look() -> bool:
         found.extend(os.getpriority(os.PRIO_PROCESS, int(pid)) for pid in children() - before)

@@ -12,6 +12,7 @@ import io
 import logging
 import os
 import select
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -45,6 +46,8 @@ _LEFT_MS: Final = 200
 """How often a waiting request looks whether its client is still there."""
 _PART: Final = 1 << 20
 """How much of a long answer is sent at once."""
+_LINGER_MS: Final = 2000
+"""How long the rest of a request is passed over that was refused before it was read."""
 _OWNER: Final = "root, or the owner of the log dirs"
 
 
@@ -69,12 +72,25 @@ class Handler(BaseHTTPRequestHandler):
     """The head of the answer, until it is sent."""
     about = "logdird"
     """What is asked for, as an answer calls it that no use case gives."""
+    is_rest_unread = False
+    """Whether the request was refused before its body was read."""
 
     def setup(self) -> None:
         """Read from the connection, until a deadline for the whole request."""
         self.connection = self.request
         self.rfile = io.BufferedReader(Incoming(self.connection, self.server.deadline_ms), _MOST_LINE)
         self.wfile = io.BytesIO()
+
+    def finish(self) -> None:
+        """End the connection; one that is closed before all of it was read is reset, and its client gets no answer."""
+        if self.is_rest_unread:
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_WR)
+                rest = Incoming(self.connection, _LINGER_MS)
+                passed_over = bytearray(_MOST_LINE)
+                while rest.readinto(passed_over):
+                    pass
+        super().finish()
 
     def address_string(self) -> str:
         """Return the word for every client."""
@@ -244,6 +260,7 @@ class Handler(BaseHTTPRequestHandler):
         """Whether the client may change something; else it was answered that it may not."""
         if is_owner_or_root(self.connection):
             return True
+        self.is_rest_unread = True
         fix = "run the command as root, or as the owner of the log dirs"
         self._refuse(403, "no-permission", _OWNER, "another user", fix)
         return False
@@ -252,6 +269,7 @@ class Handler(BaseHTTPRequestHandler):
         """Return the body of a request; ``None``: there is none that is whole, which was answered."""
         text = self.headers.get("Content-Length", "")
         if not (text.isascii() and text.isdecimal()) or len(text) > 9 or int(text) > most_bytes:
+            self.is_rest_unread = True
             self._refuse(413, "malformed-message", f"a Content-Length of at most {most_bytes}", text or "none")
             return None
         body = self.rfile.read(int(text))

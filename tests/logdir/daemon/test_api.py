@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import random
 import signal
 import socket
 import tempfile
@@ -21,6 +23,7 @@ from logdir.service.reading.questions import READINGS
 from logdir.service.report.json_form import to_json
 from tests.builders import TOPIC_ID
 from tests.generated.test_openapi import DOCUMENT, faults
+from tests.logdir.daemon.damage import no_json, places, twice
 from tests.logdir.daemon.http import Response, bytes_of, ended, enqueued, operation, parsed, read, send
 from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, unchanged, until
 from tests.logdir.daemon.test_control import ask_as
@@ -182,6 +185,44 @@ def test_a_damaged_request_gets_a_typed_answer_and_changes_nothing(one: Daemon, 
     assert send(one, "GET", routes.OPERATIONS).value["result"]["items"] == []
     assert one.state() == "RUNNING"
     assert "request.fault" not in one.log
+
+
+def damaged_operations(count: int) -> Iterator[bytes]:
+    """Yield bodies of operations that are none any more: each lacks what every one must have."""
+    draw = random.Random(516)
+    whole = {"use_case": "staged-hold", "apply": True, "request": HOLD}
+    for number in range(count):
+        value = copy.deepcopy(whole)
+        match number % 4:
+            case 0:
+                yield no_json(draw, json.dumps(whole).encode())
+            case 1:
+                yield twice(draw, json.dumps(whole)).encode()
+            case 2:
+                del value[draw.choice(tuple(whole))]
+                yield json.dumps(value).encode()
+            case _:
+                place, key = draw.choice(places(value))
+                place[key] = {"x": 1}
+                yield json.dumps(value).encode()
+
+
+@pytest.mark.slow
+def test_damaged_operations_are_refused_and_none_is_queued(one: Daemon) -> None:
+    before, pid = unchanged(one), one.status().pid
+    for body in damaged_operations(400):
+        found = send(one, "POST", routes.OPERATIONS, body)
+        assert (found.status, faults("Refusal", found.value)) == (400, []), body
+    assert send(one, "GET", routes.OPERATIONS).value["result"]["items"] == []
+    assert unchanged(one) == before
+    assert (one.status().pid, "request.fault" in one.log) == (pid, False)
+
+
+def test_a_request_that_is_refused_unread_is_answered_all_the_same(one: Daemon) -> None:
+    """Its client sends on, and a connection that is reset would take the answer away."""
+    head = b"POST /v1/use-cases/describe HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n"
+    found = parsed(ask(one.socket, head + b" " * 4_000_000))
+    assert (found.status, found.slugs) == (413, ["malformed-message"])
 
 
 def test_an_operation_is_done_and_its_answer_is_that_of_the_use_case(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ _NICE: Final = 10
 """Its priority: what captures comes first."""
 _END_MS: Final = 5 * 1000
 """How long the end of reads is waited for."""
+_KILLED_MS: Final = 1000
+"""How long a process may take to end that was killed, before it counts as one that hangs in the kernel."""
 _READER: Final = "the reading process"
 """What a process of a read is called of which it is not known what it was started for."""
 
@@ -85,8 +87,10 @@ class _Read:
     is_wanted: Callable[[], bool]
     left_out: Mapping[str, Problem] = field(default_factory=dict)
     hanging: tuple[Hanging, ...] = ()
+    orphans: list[Orphan] = field(default_factory=list)
+    """The processes that its process had started when it was killed: the kernel kills them with it."""
     is_reading: bool = True
-    """Whether its process may have log dirs open."""
+    """Whether a process of it may have log dirs open."""
     why: LogDirError | None = None
     """Why it is ended."""
 
@@ -203,7 +207,7 @@ class Reads:
 
         def between() -> None:
             if (why := read.over()) is not None:
-                self._keep_children(started)
+                read.orphans += orphans_of(started)
                 raise why
 
         config = self._daemon.config
@@ -235,8 +239,9 @@ class Reads:
                 # While it lives the ids of what it started are not given to other processes.
                 self._keep(answered.hanging)
         finally:
+            _wait_for_end(read.orphans)
             with self._changed:
-                self._unreaped.keep(started)
+                self._unreaped.keep((*started, *read.orphans))
         if answered.error is not None:
             raise answered.error
         return answered.size
@@ -244,14 +249,6 @@ class Reads:
     def _keep(self, hanging: Iterable[Hanging]) -> None:
         with self._changed:
             self._unreaped.keep(Orphan(one.path, one.pid) for one in hanging)
-
-    def _keep_children(self, started: Iterable[Port]) -> None:
-        """Remember what a process has started that is about to be killed: one that hangs in the kernel outlives it."""
-        for port in started:
-            if port.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(port.pid, signal.SIGSTOP)  # It starts no other meanwhile.
-                self._keep(Hanging(_READER, pid) for pid in children_of(port.pid))
 
     def _note_read(self, read: _Read) -> None:
         with self._changed:
@@ -264,6 +261,24 @@ class Reads:
         for one in ended:
             one.why = one.why or why
         self._changed.wait_for(lambda: not any(one.is_reading for one in ended), _END_MS / 1000)
+
+
+def orphans_of(started: Iterable[Port]) -> list[Orphan]:
+    """Return what processes have started that are about to be killed: what hangs in the kernel outlives them."""
+    found: list[Orphan] = []
+    for port in started:
+        if port.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(port.pid, signal.SIGSTOP)  # It starts no other meanwhile.
+            found += [Orphan(_READER, pid) for pid in children_of(port.pid)]
+    return found
+
+
+def _wait_for_end(orphans: Iterable[Orphan]) -> None:
+    """Wait until processes have ended that were killed; not for long for those that hang in the kernel."""
+    left, until_ms = list(orphans), clock.monotonic_ms() + _KILLED_MS
+    while (left := [one for one in left if not one.is_reaped()]) and clock.monotonic_ms() < until_ms:
+        threading.Event().wait(0.01)
 
 
 def _is_released(one: LogDirStatus) -> bool:

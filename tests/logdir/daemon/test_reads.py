@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -354,6 +355,38 @@ def test_a_read_that_is_ended_leaves_no_process(workers: None, reads: Reads) -> 
     until("its processes have ended", lambda: children() == before)
     assert os.listdir("/proc/self/fd") == number
     answer(reads)  # And what is left of it keeps no other from its answer.
+
+
+def test_what_a_read_has_started_ends_before_it_is_said_that_it_has_ended(workers: None, reads: Reads) -> None:
+    """Else a disk would be called free to be unmounted that a worker still has open."""
+    before, seen, has_ended = children(), set[int](), threading.Event()
+
+    def stop_a_worker() -> None:
+        while not seen and not has_ended.is_set():
+            for pid in (pid for one in children() - before for pid in children_of(int(one))):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)  # So that it is still there when the read is ended.
+                    seen.add(pid)
+
+    thread = threading.Thread(target=stop_a_worker, daemon=True)
+    thread.start()
+    for _ in range(20):  # A read may be over before it is caught.
+        with suppress(StoppingError), asked(reads, StagedLsQuestion(), is_wanted=lambda: not seen):
+            pass
+        if seen:
+            break
+    has_ended.set()
+    thread.join()
+    assert seen
+    assert [pid for pid in seen if Path(f"/proc/{pid}").exists() and is_alive(pid)] == []
+    answer(reads)  # And none of them keeps the next one from its answer.
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process has not ended; one that has may not be reaped yet."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 def test_its_process_yields_to_what_captures(workers: None, reads: Reads) -> None:

@@ -65,7 +65,7 @@ def opened(
         is_copy: Whether the command only reads the log dirs: a read-only disk is then reported, but no error.
         needs_all: Whether a log dir that does not answer in time ends the command, unless ``--skip-log-dir`` names it.
         is_all_skippable: Whether a skipped log dir is left out whatever is wrong with it.
-        left_out: Log dirs without a worker, which are SUSPECT; ``None``: those of the request.
+        left_out: Log dirs without a worker, which are SUSPECT; ``None``: there are none.
         known: Cluster and node that every log dir must belong to; ``None``: those of the first that answers.
 
     Raises:

@@ -51,8 +51,6 @@ class BrokerRequest:
     """Path of the daemon's configuration, if that names the broker: commands that are proposed name it, too."""
     source: str | None = None
     """The source of cluster metadata (``source.Uri``): its disk is checked beside the log dirs."""
-    left_out: LeftOut | None = None
-    """Log dirs without a worker; ``None``: there are none."""
 
     def config(self) -> BrokerConfig:
         """Read the broker's configuration.
@@ -61,6 +59,13 @@ class BrokerRequest:
             ConfigError: it cannot be read, or names no usable log dir.
         """
         return read_config(self.server_properties, self.log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialRequest(BrokerRequest):
+    """The broker of a use case that starts no worker for some of its log dirs."""
+
+    left_out: LeftOut
 
 
 def skipped_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:

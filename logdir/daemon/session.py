@@ -49,8 +49,8 @@ from logdir.service.log_dirs.last_look import Place
 from logdir.service.log_dirs.open_broker import OpenBroker, heartbeat_lost
 from logdir.service.log_dirs.opening import opened
 from logdir.service.log_dirs.os_errors import map_os_errors
-from logdir.service.log_dirs.ports import LeftOut
 from logdir.service.log_dirs.quarantine import is_within, keep_in_mind
+from logdir.service.log_dirs.request import LeftOut
 from logdir.worker.look import NOTHING
 from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import RemotePort
@@ -146,7 +146,7 @@ class Session:
             request = replace(request, disk_timeout_ms=min(request.disk_timeout_ms, START_TIMEOUT_MS))
             stack = ExitStack()
             without = {log_dir: problem for log_dir, problem in failed.items() if log_dir not in skipped}
-            left_out = LeftOut(_of_unreaped(unreaped) | without | kept.released, unreaped)
+            left_out = LeftOut(unreaped.problems() | without | kept.released, unreaped)
             try:
                 broker = stack.enter_context(
                     opened(
@@ -348,20 +348,6 @@ class Session:
         self.broker.require_unchanged()
         self.broker.require_owned()
         self.broker.require_in_place()
-
-
-def _of_unreaped(unreaped: Unreaped) -> dict[str, Problem]:
-    """Return why log dirs are left out whose worker has not ended, by log dir."""
-    return {
-        log_dir: Problem(
-            LogDirSuspectError.code,
-            log_dir,
-            "the end of its worker process, which was killed",
-            f"pid {pid}, which hangs in the kernel",
-            "SUSPECT: check the kernel log; logdird opens the log dir again once that process has ended",
-        )
-        for log_dir, pid in unreaped.pids().items()
-    }
 
 
 def _prove(broker: OpenBroker, failed: dict[str, Problem], *, is_first: bool) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Protocol
 
-from logdir.errors import LogDirSuspectError
+from logdir.errors import LogDirSuspectError, Problem
 from logdir.paths import METADATA_DIR
 
 
@@ -46,6 +47,49 @@ class Reaped(Protocol):
 
     def is_reaped(self) -> bool:
         """Whether its worker has ended."""
+
+
+class Orphan:
+    """A process that another process of ours started, and that outlives it: the kernel alone tells of its end."""
+
+    def __init__(self, log_dir: str, pid: int) -> None:
+        """Remember the process, which has not ended yet.
+
+        Args:
+            log_dir: The log dir or path for which it was started.
+            pid: Its process id.
+        """
+        self.log_dir = log_dir
+        self.pid: int | None = pid
+        self._descriptor = -1
+        with suppress(OSError):  # It has ended meanwhile.
+            self._descriptor = os.pidfd_open(pid)
+
+    def is_reaped(self) -> bool:
+        """Whether it has ended."""
+        if self._descriptor >= 0:
+            poll = select.poll()
+            poll.register(self._descriptor, select.POLLIN)
+            if poll.poll(0):
+                os.close(self._descriptor)
+                self._descriptor = -1
+        return self._descriptor < 0
+
+
+def children_of(parent: int) -> tuple[int, ...]:
+    """Return the process ids of the children of a process, as far as they can be seen; of one that has ended, none.
+
+    Reads ``/proc`` once through, because not every kernel lists the children of a process (proc(5), PROC_CHILDREN).
+    """
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError, ValueError, IndexError):  # It has ended meanwhile.
+            with open(f"/proc/{name}/stat", "rb") as file:
+                # The name of a program may hold anything, brackets too: the parent stands behind the last one.
+                _, starter, *_ = file.read().rpartition(b")")[2].split()
+            if int(starter) == parent:
+                found.append(int(name))
+    return tuple(found)
 
 
 class Unreaped:
@@ -86,6 +130,19 @@ class Unreaped:
         """Return the process id of a worker that has not ended, by log dir or path; forget the workers that have."""
         self._ports = [port for port in self._ports if not port.is_reaped()]
         return {port.log_dir: port.pid for port in self._ports if port.pid is not None}
+
+    def problems(self) -> dict[str, Problem]:
+        """Return why log dirs are left out whose worker has not ended, by log dir."""
+        return {
+            log_dir: Problem(
+                LogDirSuspectError.code,
+                log_dir,
+                "the end of its worker process, which was killed",
+                f"pid {pid}, which hangs in the kernel",
+                "SUSPECT: check the kernel log; logdird opens the log dir again once that process has ended",
+            )
+            for log_dir, pid in self.pids().items()
+        }
 
 
 def _without_log(path: str) -> str:

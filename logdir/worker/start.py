@@ -126,6 +126,31 @@ def _forked_for(path: str, patience_ms: int, call: Callable[[], object], signatu
     return RemotePort(path, pid, ours, patience_ms, Waiting())
 
 
+@contextmanager
+def aside(path: str, patience_ms: int, between: Callable[[], None]) -> Iterator[Port]:
+    """Start a process for long calls that change no log dir; it is ended after the block.
+
+    Args:
+        path: The path that the calls read, for the error.
+        patience_ms: How long the process may give no sign of life.
+        between: Called a few times a second while it works; what it raises ends the call, and the process.
+
+    Raises:
+        OSError: no more processes can be started.
+    """
+    port: Port = LocalPort(path) if _IS_HERE.get() else _aside(path, patience_ms, between)
+    try:
+        yield port
+    finally:
+        close_all((port,))
+
+
+def _aside(path: str, patience_ms: int, between: Callable[[], None]) -> Port:
+    waiting = Waiting()
+    waiting.progress = lambda _: between()
+    return _started(path, patience_ms, waiting)
+
+
 def run_aside(
     path: str, patience_ms: int, between: Callable[[], None], call: Callable[P, R], *args: P.args, **kwargs: P.kwargs
 ) -> R:
@@ -142,15 +167,8 @@ def run_aside(
     Raises:
         LogDirSuspectError: the process gave no sign of life in time.
     """
-    if _IS_HERE.get():
-        return call(*args, **kwargs)
-    waiting = Waiting()
-    waiting.progress = lambda _: between()
-    port = _started(path, patience_ms, waiting)
-    try:
+    with aside(path, patience_ms, between) as port:
         return port.run(call, *args, **kwargs)
-    finally:
-        close_all((port,))
 
 
 def close_all(ports: Sequence[Port]) -> None:

@@ -13,6 +13,7 @@ from typing import NewType, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from logdir.daemon.operations import Operation
 from logdir.daemon.report.failed_replicas import FailedReplicas, FailedTopic
 from logdir.daemon.report.figures import KindFigures as KindOfLogDir
 from logdir.daemon.report.figures import UndoWindow
@@ -61,9 +62,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 CHANGES = "stage, capture, staged restore, staged hold, staged purge, staged export, handover, uninstall, disk release"
 LAYOUT = "layout check, layout apply, layout verify, layout rollback, layout finalize"
 SEVERAL = "Objects of several commands"
+OPERATIONS = "Operations over the control socket"
 TREE = "metadata ls, metadata cat, metadata find, metadata shell"
 DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     SEVERAL: ((Problem,), (EvidenceForm,)),
+    OPERATIONS: ((Operation,),),
     "status": (
         (StatusResult,),
         (LogDirStatus,),
@@ -127,7 +130,8 @@ def test_every_section_is_compared() -> None:
 
 def described() -> Counter[str]:
     """Return the commands that the titles of the sections name."""
-    return Counter(name for title in SECTIONS.keys() - {SHARED, SEVERAL, REQUESTS} for name in title.split(", "))
+    others = {SHARED, SEVERAL, REQUESTS, OPERATIONS}
+    return Counter(name for title in SECTIONS.keys() - others for name in title.split(", "))
 
 
 COMMANDS = dict(leaf_commands(parser()))

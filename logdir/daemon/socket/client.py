@@ -1,6 +1,6 @@
 """Asking a daemon over its control socket.
 
-Not here: the daemon's side (``control``).
+Not here: the daemon's side (``server``).
 
 Spec: design §5; docs/json.md.
 """
@@ -13,7 +13,7 @@ import socket
 from typing import Any, Final
 
 from logdir.daemon.report.status import StatusResult
-from logdir.daemon.socket.server import STATUS, path_of
+from logdir.daemon.socket.routes import STATUS, path_of
 from logdir.errors import LogDirError, MalformedMessageError, Problem
 from logdir.service.batch.use_cases import Spec
 from logdir.service.report.exit_status import AnsweredError, Exit

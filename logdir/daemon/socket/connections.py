@@ -3,7 +3,7 @@
 Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
 loses its place: clients that send or read a byte a minute hold up no other client.
 
-Not here: what is answered (``server``), who has a place (``places``).
+Not here: what is answered (``handler``), who has a place (``places``).
 
 Spec: design §5.
 """
@@ -26,6 +26,8 @@ from logdir import clock
 from logdir.daemon.socket.places import Places
 
 if TYPE_CHECKING:
+    from logdir.daemon.socket.operating import Operating
+    from logdir.daemon.socket.reads import Reads
     from logdir.daemon.supervisor import Supervisor
 
 LOG: Final = logging.getLogger(__name__)
@@ -180,11 +182,13 @@ class ControlConnections(Connections):
         self,
         listener: socket.socket,
         supervisor: Supervisor,
+        reads: Reads,
+        operating: Operating,
         handler: type[BaseRequestHandler],
         *,
         busy: bytes,
         deadline_ms: int,
     ) -> None:
-        """Take the socket, as ``Connections``, and the supervisor of the daemon."""
+        """Take the socket, as ``Connections``, and what the handlers ask: daemon, reads and operations."""
         super().__init__(listener, handler, busy=busy, deadline_ms=deadline_ms)
-        self.supervisor = supervisor
+        self.supervisor, self.reads, self.operating = supervisor, reads, operating

@@ -34,9 +34,9 @@ from logdir.service.log_dirs.config import require_text
 from logdir.service.log_dirs.one_broker import require_one_broker
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
-from logdir.service.log_dirs.ports import BrokerPorts, LeftOut, connected
+from logdir.service.log_dirs.ports import BrokerPorts, connected
 from logdir.service.log_dirs.quarantine import failed_of, keep_in_mind, quarantine_of
-from logdir.service.log_dirs.request import BrokerRequest, accepted_of, require_log_dirs
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut, accepted_of, require_log_dirs
 from logdir.worker.state import take_owner_lock
 
 

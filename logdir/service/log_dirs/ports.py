@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from logdir.disk.lock_holder import is_locked
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -28,7 +28,7 @@ from logdir.observe.mounts import identity_at
 from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen
 from logdir.paths import METADATA_DIR
 from logdir.service.log_dirs.config import BrokerConfig, require_distinct
-from logdir.service.log_dirs.request import BrokerRequest, skipped_of
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut, PartialRequest, skipped_of
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
 from logdir.worker.port import Pending, Port
 from logdir.worker.reaping import Unreaped
@@ -282,17 +282,6 @@ def unanswered(log_dir: str, problem: Problem) -> LogDirFacts:
     return LogDirFacts(log_dir=log_dir, problem=problem, is_offline=True)
 
 
-class LeftOut(NamedTuple):
-    """The log dirs for which no worker is started, and what becomes of workers that do not end."""
-
-    problems: Mapping[str, Problem] = {}
-    """Why, by log dir as configured; calls on such a log dir are refused with that problem."""
-    unreaped: Unreaped | None = None
-    """Keeps each port whose worker has not ended when the ports are closed, and each process of ``apart`` that has not
-    ended; ``None``: they are forgotten at the end.
-    """
-
-
 @contextmanager
 def connected(
     request: BrokerRequest, *, needs_all: bool = False, left_out: LeftOut | None = None
@@ -302,14 +291,15 @@ def connected(
     Args:
         request: The broker.
         needs_all: Whether a log dir that does not answer ends the command, unless ``--skip-log-dir`` names it.
-        left_out: Log dirs without a worker; ``None``: there are none.
+        left_out: Log dirs without a worker; ``None``: those of a ``PartialRequest``, or none.
 
     Raises:
         ConfigError: the broker is invalid, or two of its paths lead to one directory.
     """
     named = request.config()
     skipped = skipped_of(request, named)
-    left_out = left_out or LeftOut()
+    if left_out is None:
+        left_out = request.left_out if isinstance(request, PartialRequest) else LeftOut()
     problems, unreaped = left_out.problems, left_out.unreaped or Unreaped()
     started = start([log_dir for log_dir in named.log_dirs if log_dir not in problems], request.disk_timeout_ms)
     refusing = tuple(RefusingPort(log_dir, problems[log_dir]) for log_dir in named.log_dirs if log_dir in problems)

@@ -6,12 +6,25 @@ Spec: design §6; attacks A23, A25.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from logdir.errors import ConfigError, Problem
 from logdir.service.log_dirs.config import BrokerConfig, read_config
+from logdir.worker.reaping import Unreaped
 from logdir.worker.remote import DEFAULT_PATIENCE_MS
+
+
+class LeftOut(NamedTuple):
+    """The log dirs for which no worker is started, and what becomes of workers that do not end."""
+
+    problems: Mapping[str, Problem] = {}
+    """Why, by log dir as configured; calls on such a log dir are refused with that problem."""
+    unreaped: Unreaped | None = None
+    """Keeps each port whose worker has not ended when the ports are closed, and each process of ``apart`` that has not
+    ended; ``None``: they are forgotten at the end.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +59,13 @@ class BrokerRequest:
             ConfigError: it cannot be read, or names no usable log dir.
         """
         return read_config(self.server_properties, self.log_dirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialRequest(BrokerRequest):
+    """The broker of a use case that starts no worker for some of its log dirs."""
+
+    left_out: LeftOut
 
 
 def skipped_of(request: BrokerRequest, config: BrokerConfig) -> frozenset[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.release import RELEASE
-from logdir.daemon.socket.server import path_of
+from logdir.daemon.socket.routes import path_of
 from logdir.service.batch.use_cases import NAMES, NEED_CLOSED
 from logdir.service.report.json_form import to_json
 from tests.logdir.daemon.rig import Daemon, ask, daemon, stage_of, unchanged, until

@@ -15,7 +15,7 @@ import pytest
 from logdir.daemon.faults import StoppingError, stopping_error
 from logdir.daemon.report.counters import Counters
 from logdir.daemon.requests import Request, Requests
-from logdir.daemon.socket.server import path_of
+from logdir.daemon.socket.routes import path_of
 from logdir.errors import Problem
 from tests.builders import TOPIC_ID
 from tests.logdir.daemon.rig import Daemon, ask, daemon, until

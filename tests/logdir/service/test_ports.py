@@ -12,8 +12,8 @@ from logdir.errors import LogDirSuspectError
 from logdir.observe.mounts import identity_at
 from logdir.paths import METADATA_DIR
 from logdir.service.log_dirs.config import BrokerConfig
-from logdir.service.log_dirs.ports import BrokerPorts, LeftOut, connected
-from logdir.service.log_dirs.request import BrokerRequest
+from logdir.service.log_dirs.ports import BrokerPorts, connected
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut
 from logdir.worker.reaping import Unreaped
 from tests.logdir.daemon.rig import until
 from tests.logdir.daemon.test_session import Hanging

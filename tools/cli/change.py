@@ -15,6 +15,7 @@ from dataclasses import replace
 from logdir.errors import Problem
 from logdir.service.batch import use_cases
 from logdir.service.batch.use_cases import Spec, spec_of
+from logdir.service.log_dirs.first_change import begin
 from logdir.service.report.exit_status import Exit
 from logdir.service.report.following import Next, NextOf, after_change, is_planned
 from logdir.service.report.result import ITEM_COLUMNS, ItemsResult, ItemState, status_of
@@ -100,6 +101,8 @@ def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: 
     ran = _run_there(arguments, spec, request, reporter)
     if ran is None:
         with spec.opening(request_of(arguments), changes=arguments.apply) as broker:
+            if arguments.apply:
+                begin(broker, reporter)
             ran = use_cases.run(spec, broker, request, is_applied=arguments.apply, reporter=reporter)
     return ran
 

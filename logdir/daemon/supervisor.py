@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -40,6 +40,7 @@ from logdir.daemon.session import Kept, Session
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.daemon.state import DaemonState, Event, after
 from logdir.daemon.timer import Timer
+from logdir.daemon.watches import shown
 from logdir.daemon.work import Work
 from logdir.errors import ConfigError, LogDirError, Problem, RefusedError
 from logdir.service.log_dirs.quarantine import is_within
@@ -84,6 +85,8 @@ class Supervisor:
         self._log_dirs: tuple[str, ...] = ()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
         """Ends the watches of these log dirs; the process sets it."""
+        self.unwatched: Callable[[], Mapping[str, str]] = dict
+        """Returns the log dirs without a watch, and why; the process sets it."""
         self._opened_ms = 0
         self._wait_ms = 0
         """How long a session lasts at least before the broker is opened again."""
@@ -137,8 +140,9 @@ class Supervisor:
         self.history.add("reloaded", file=config.file)
 
     def refuse_reload(self, problems: tuple[Problem, ...]) -> None:
-        """Keep the configuration as it is; the status shows why."""
+        """Keep the configuration as it is; the status and the history show why."""
         self.reload_problems = problems
+        self.history.add("reload-refused", problem="; ".join(problem.line() for problem in problems))
 
     def sweep(self) -> None:
         """Look soon for directories that a broker is removing."""
@@ -181,9 +185,11 @@ class Supervisor:
         with self._lock:
             queued, state, since_ms, problem = len(self._requests), self._state, self._since_ms, self._problem
         looked, gaps = self._status or blank_status(self.config.name, self.version), self.looks.gaps
-        waiting = problem, *self.reload_problems, self.looks.late, self.looks.unread, *looked.waiting
+        log_dirs, unwatched = shown(looked.log_dirs, self.unwatched(), self.config.sweep_ms)
+        waiting = problem, *self.reload_problems, self.looks.late, self.looks.unread, *unwatched, *looked.waiting
         return replace(
             looked,
+            log_dirs=log_dirs,
             pid=os.getpid(),
             state=state.name,
             state_number=int(state),

@@ -115,6 +115,15 @@ def require_no_daemon(arguments: argparse.Namespace) -> None:
         raise in_use(arguments.title, path)
 
 
+def note_in_history(arguments: argparse.Namespace, event: str, problems: Sequence[Problem]) -> None:
+    """Append problems to the history of the daemon of ``--config`` if it does not run; a running one does so itself."""
+    if problems and arguments.config is not None and _socket_of(arguments) is None:
+        from logdir.daemon.config import read_config
+        from logdir.daemon.report.history import add_alone
+
+        add_alone(read_config(arguments.config).state_dir, event, [problem.line() for problem in problems])
+
+
 def _socket_of(arguments: argparse.Namespace) -> str | None:
     """Return the socket of the daemon that has this broker open; ``None``: there is none."""
     if arguments.config is None and not os.path.isdir("/etc/logdird"):  # noqa: PTH112

@@ -12,7 +12,7 @@ Spec: design §6 ``handover``, §8; attacks A22, A30.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from logdir.clock import Instant
 from logdir.decide.checkpoint_copies import (
@@ -30,13 +30,14 @@ from logdir.disk.kernel.calls import Directory
 from logdir.disk.kernel.failure import is_sick, recording
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import FormatError, MalformedFileError
+from logdir.errors import FormatError, MalformedFileError, RefusedError
 from logdir.formats.kafka import offset_checkpoint
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.own import handover_file
 from logdir.formats.own.handover_file import FILE_NAME, CheckpointCopy, HandoverFile
 from logdir.observe.classify import Type
 from logdir.paths import SEGMENT_SUFFIX
+from logdir.refusal_slug import Why
 from logdir.worker_call import worker_call
 
 _DIGITS: Final = 20
@@ -56,9 +57,9 @@ def keep(open_dir: OpenLogDir, now: Instant, *, is_accepted: bool = False) -> Lo
         What the files lost since the copies were made, before this one; nothing if it was accepted.
 
     Raises:
-        ValueError: the copies are too large together; an older ``handover.json`` is unchanged.
         UnsupportedVersionError: a newer release wrote the file.
-        RefusedError: a file is too large or no regular file, or the new file did not read back.
+        RefusedError: a file is too large or no regular file, the copies are too large together, or the new file did not
+            read back; an older ``handover.json`` is unchanged.
         ReadOnlyDiskError: a sync failed, or the disk is sick.
         OSError: any other error; an older ``handover.json`` is unchanged.
     """
@@ -74,7 +75,7 @@ def keep(open_dir: OpenLogDir, now: Instant, *, is_accepted: bool = False) -> Lo
         replace_file(
             open_dir.work,
             FILE_NAME,
-            _rendered(file, losses),
+            _rendered(file, losses, f"{open_dir.work.path}/{FILE_NAME}"),
             before=before,
             owner=open_dir.owner.for_file(),
             work=open_dir.work,
@@ -83,36 +84,70 @@ def keep(open_dir: OpenLogDir, now: Instant, *, is_accepted: bool = False) -> Lo
     return losses
 
 
-def _rendered(file: HandoverFile, losses: Losses) -> bytes:
+def _rendered(file: HandoverFile, losses: Losses, path: str) -> bytes:
     """Return the bytes of the file; without the older copies if they have no room, and nothing was lost.
 
     Raises:
-        ValueError: the copies have no room, and one of them holds what was lost.
+        RefusedError: the copies have no room.
     """
-    try:
-        return handover_file.render(file)
-    except ValueError:
-        if losses.log_starts or losses.entries or len(file.copies) == 1:
-            raise
-        return handover_file.render(file._replace(copies=file.copies[:1]))
+    is_needed, found = bool(losses.log_starts or losses.entries), ""
+    for some in (file,) if is_needed else (file, file._replace(copies=file.copies[:1])):
+        try:
+            return handover_file.render(some)
+        except ValueError as error:
+            found = str(error)
+    raise RefusedError(
+        path,
+        why=Why.FILE_TOO_LARGE,
+        expected="copies of the checkpoint files that have room in it",
+        found=found,
+        fix="the older copies stay; logdirctl handover --log-starts accept forgets them",
+    )
+
+
+class Compared(NamedTuple):
+    """The checkpoint files of a log dir beside their copies."""
+
+    stamp: str
+    """Of all files that were read, to be passed to the next call."""
+    losses: Losses | None
+    """What the files lost; ``None``: as at the call that returned the stamp."""
 
 
 @worker_call
-def compare(open_dir: OpenLogDir) -> Losses:
+def compare(open_dir: OpenLogDir, stamp: str = "") -> Compared:
     """Return what the checkpoint files of a log dir lost since they were copied; nothing without a copy. Only reads.
+
+    Args:
+        open_dir: The log dir.
+        stamp: From the last call; empty: compare in any case.
 
     Raises:
         FormatError: ``handover.json`` is malformed, or of a newer release.
         RefusedError: a file is too large.
         OSError: a file or the log dir cannot be read.
     """
+    now = _stamp(open_dir)
+    if now == stamp:
+        return Compared(now, None)
     file = read(open_dir)
     if file is None:
-        return Losses()
+        return Compared(now, Losses())
     copies = tuple(map(parsed, file.copies))
     files = _entries({name: read_file(open_dir.top, name) for name in NAMES})
     there = _directories(open_dir.top.types())
-    return lost(copies, files, _logs(open_dir.top, suspected(copies, files, there)))
+    return Compared(now, lost(copies, files, _logs(open_dir.top, suspected(copies, files, there))))
+
+
+def _stamp(open_dir: OpenLogDir) -> str:
+    parts = []
+    for directory, name in ((open_dir.work, FILE_NAME), *((open_dir.top, name) for name in NAMES)):
+        try:
+            found = directory.stat(name)
+            parts.append(f"{found.inode}.{found.mtime_ns}.{found.size_bytes}")
+        except FileNotFoundError:
+            parts.append("none")
+    return " ".join(parts)
 
 
 def read(open_dir: OpenLogDir) -> HandoverFile | None:

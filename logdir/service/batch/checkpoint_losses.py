@@ -19,7 +19,7 @@ from logdir.decide import log_start
 from logdir.decide.checkpoint_copies import Losses, LostLogStart, directory_of
 from logdir.disk.record import checkpoints, handover
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import FormatError, LogDirError, LogDirSuspectError, Problem, RefusedError
+from logdir.errors import LogDirError, LogDirSuspectError, Problem
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.paths import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
@@ -31,6 +31,8 @@ from logdir.worker.remote import gather
 
 LOG_STARTS_LOST: Final = "checkpoint-log-starts-lost"
 ENTRIES_LOST: Final = "checkpoint-entries-lost"
+LOSSES: Final = frozenset((LOG_STARTS_LOST, ENTRIES_LOST, Why.CHECKPOINT_UNREADABLE.value))
+"""Slugs of all problems here."""
 _NAMED: Final = 3
 """How many partitions a message names."""
 _RESTORE: Final = "logdirctl handover --log-starts restore"
@@ -51,29 +53,48 @@ class LogStarts(Enum):
     """The older copies are forgotten, and the records stay that are there again."""
 
 
+class Comparisons:
+    """The last comparison of each log dir; it is made again only where a file has changed."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._last: dict[str, tuple[str, tuple[Problem, ...]]] = {}
+        """Stamp and problems, by log dir."""
+
+    def compare(self, broker: OpenBroker, open_dirs: Sequence[OpenLogDir]) -> tuple[Problem, ...]:
+        """Compare the checkpoint files of log dirs with their copies; return what was lost. Only reads.
+
+        A log dir that does not answer is noted. One whose files cannot be read has no problem here: a handover reports
+        it.
+
+        Args:
+            broker: The broker.
+            open_dirs: Some of its log dirs that answer.
+        """
+        last, self._last = self._last, {}
+        begun = [
+            (one.log_dir, broker.begin_at(handover.compare, one, last.get(one.log_dir, ("", ()))[0]))
+            for one in open_dirs
+        ]
+        gather(pending for _, pending in begun)
+        for log_dir, pending in begun:
+            try:
+                with map_os_errors(log_dir):
+                    stamp, losses = pending.result()
+            except LogDirSuspectError as error:
+                broker.ports.note(error)
+            except LogDirError:
+                continue
+            else:
+                is_same = losses is None
+                problems = last[log_dir][1] if is_same else tuple(problems_of(log_dir, losses or Losses()))
+                self._last[log_dir] = stamp, problems
+        return tuple(problem for _, problems in self._last.values() for problem in problems)
+
+
 def compared(broker: OpenBroker, open_dirs: Sequence[OpenLogDir]) -> tuple[Problem, ...]:
-    """Compare the checkpoint files of log dirs with their copies; return what was lost. Only reads.
-
-    A log dir that does not answer is noted, and one that cannot be read has no problem here: others report it.
-
-    Args:
-        broker: The broker.
-        open_dirs: Some of its log dirs that answer.
-    """
-    begun = [(open_dir.log_dir, broker.begin_at(handover.compare, open_dir)) for open_dir in open_dirs]
-    gather(pending for _, pending in begun)
-    problems: list[Problem] = []
-    for log_dir, pending in begun:
-        try:
-            with map_os_errors(log_dir):
-                problems += problems_of(log_dir, pending.result())
-        except LogDirSuspectError as error:
-            broker.ports.note(error)
-        except (FormatError, RefusedError) as error:
-            problems.append(error.problem())
-        except LogDirError:
-            continue
-    return tuple(problems)
+    """Compare once, as ``Comparisons.compare``."""
+    return Comparisons().compare(broker, open_dirs)
 
 
 def problems_of(log_dir: str, losses: Losses) -> Iterator[Problem]:
@@ -123,7 +144,7 @@ def restorable(broker: OpenBroker, open_dir: OpenLogDir) -> tuple[dict[TopicPart
         LogDirError: the files or the log dir cannot be read.
     """
     with map_os_errors(open_dir.log_dir):
-        losses = broker.begin_at(handover.compare, open_dir).result()
+        losses = broker.begin_at(handover.compare, open_dir).result().losses or Losses()
     wanted: dict[TopicPartition, int] = {}
     left: list[LostLogStart] = []
     for one in losses.log_starts:

@@ -257,18 +257,14 @@ def _keep(broker: OpenBroker, *, is_accepted: bool) -> list[Problem]:
             except LogDirSuspectError as error:
                 broker.ports.note(error)
             except LogDirError as error:
-                problems.append(_not_kept(open_dir.log_dir, error))
-            except ValueError as error:  # The copies are too large together; the older ones stay.
                 problems += (_not_kept(open_dir.log_dir, error), *compared(broker, (open_dir,)))
     return problems
 
 
-def _not_kept(log_dir: str, error: LogDirError | ValueError) -> Problem:
-    expected, found, fix = "a copy of the four checkpoint files", str(error), "the broker may start without it"
-    if isinstance(error, LogDirError):
-        problem = error.problem()
-        found, fix = f"{problem.path}: {problem.found}", f"{fix}; {problem.fix}"
-    return Problem(NOT_KEPT, log_dir, expected, found, fix)
+def _not_kept(log_dir: str, error: LogDirError) -> Problem:
+    problem = error.problem()
+    fix = f"the broker may start without it; {problem.fix}"
+    return Problem(NOT_KEPT, log_dir, "a copy of the four checkpoint files", f"{problem.path}: {problem.found}", fix)
 
 
 def _layout_details(broker: OpenBroker, decision: Decision, *, is_applied: bool) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""What the daemon does on its log dirs beside captures and purges: work roots of an older release, and checkpoint files.
+"""What the daemon does beside captures and purges: it upgrades work roots of an older release and compares checkpoints.
 
 Work roots are brought to the version of this release as soon as they are open. The checkpoint files are compared with
 the copies of the last handovers after each start of the broker: when it takes its locks, two minutes later, and when it

@@ -1,7 +1,7 @@
 """The watch processes of a broker's log dirs, and the thread that reads their hints.
 
-A log dir without a watch is swept like the others, so its deletions are found, only later. Its watch is tried again every
-30 seconds: a kernel that has no inotify instance left may have one then.
+A log dir without a watch is swept like the others, so its deletions are found, only later. Its watch is tried again
+every 30 seconds: a kernel that has no inotify instance left may have one then.
 
 Not here: the process itself (``worker.watch``), the sweeps (``work``).
 
@@ -182,6 +182,6 @@ def _not_watched(log_dir: str, why: str, sweep_ms: int) -> Problem:
         log_dir,
         "a watch that shows deletions at once",
         why,
-        f"deletions are found by the sweep alone, every {sweep_ms / 1000:g} s at the latest; if the kernel has no inotify "
-        "instance left, raise fs.inotify.max_user_instances: the watch is tried again every 30 s",
+        f"deletions are found by the sweep alone, every {sweep_ms / 1000:g} s at the latest; if the kernel has no "
+        "inotify instance left, raise fs.inotify.max_user_instances: the watch is tried again every 30 s",
     )

@@ -174,7 +174,9 @@ def _entries(one: ParsedCopy, now: Files, logs: Mapping[TopicPartition, LogFacts
         gone = tuple(
             partition
             for partition in offsets
-            if partition not in there and (log := logs.get(partition)) is not None and _is_same(one.copy, partition, log)
+            if partition not in there
+            and (log := logs.get(partition)) is not None
+            and _is_same(one.copy, partition, log)
         )
         if gone:
             yield LostEntries(name, gone, one.copy.wall_ms)

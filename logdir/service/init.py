@@ -37,6 +37,7 @@ from logdir.worker.remote import gather
 from logdir.worker.state import release_kafka_lock, take_owner_lock
 from logdir.worker.work_root import make_root, plan_root, put_back
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InitRequest:
     """A request to create work roots."""

@@ -109,7 +109,7 @@ def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: 
 
 def require_no_daemon(arguments: argparse.Namespace) -> None:
     """Check that nothing is applied, or no daemon has the broker open. Raises ``WorkRootOwnedError``."""
-    if arguments.apply and (path := _socket_of(arguments)) is not None:
+    if arguments.apply and (path := socket_of_daemon(arguments)) is not None:
         from logdir.daemon.faults import in_use
 
         raise in_use(arguments.title, path)
@@ -117,14 +117,14 @@ def require_no_daemon(arguments: argparse.Namespace) -> None:
 
 def note_in_history(arguments: argparse.Namespace, event: str, problems: Sequence[Problem]) -> None:
     """Append problems to the history of the daemon of ``--config`` if it does not run; a running one does so itself."""
-    if problems and arguments.config is not None and _socket_of(arguments) is None:
+    if problems and arguments.config is not None and socket_of_daemon(arguments) is None:
         from logdir.daemon.config import read_config
         from logdir.daemon.report.history import add_alone
 
         add_alone(read_config(arguments.config).state_dir, event, [problem.line() for problem in problems])
 
 
-def _socket_of(arguments: argparse.Namespace) -> str | None:
+def socket_of_daemon(arguments: argparse.Namespace) -> str | None:
     """Return the socket of the daemon that has this broker open; ``None``: there is none."""
     if arguments.config is None and not os.path.isdir("/etc/logdird"):  # noqa: PTH112
         return None
@@ -135,7 +135,7 @@ def _socket_of(arguments: argparse.Namespace) -> str | None:
 
 def _run_there(arguments: argparse.Namespace, spec: Spec, request: Asked, reporter: TerminalReporter) -> Ran | None:
     """Let the daemon run a use case; return ``None`` if no daemon has this broker open."""
-    if (path := _socket_of(arguments)) is None:
+    if (path := socket_of_daemon(arguments)) is None:
         return None
     from logdir.daemon.socket.find import run_there
 

@@ -57,8 +57,8 @@ def _next(arguments: argparse.Namespace) -> str:
 
 _LACKING = "a log dir that has failed: hand over the others without it. Its partitions come back empty on other disks"
 _LOG_STARTS = (
-    "what becomes of log starts that a failed start of the broker lost: restore writes them back where none lies behind "
-    "the end of its log; accept leaves it so, and is asked no more"
+    "what becomes of log starts that a failed start of the broker lost: restore writes back those that do not lie "
+    "behind the end of their logs; accept leaves it so"
 )
 COMMAND = Command(
     title="handover",

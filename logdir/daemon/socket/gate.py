@@ -4,8 +4,8 @@ A daemon that is starting, ending or opening its log dirs is waited for. The lim
 disk that hangs and a daemon that does not answer: a unit of systemd waits for its ``ExecStartPre=`` for a limited time,
 and tries again. What was done by then stays done, as after an interruption, and the next start goes on.
 
-An operator passes the gate by an environment variable (``LOGDIRD_SKIP_GATE``): nothing is looked at then, so that a fault
-of ours cannot keep a broker down.
+An operator passes the gate by an environment variable (``LOGDIRD_SKIP_GATE``): nothing is looked at then, so that a
+fault of ours cannot keep a broker down.
 
 Not here: what is done before a start, and what refuses it (``service.batch.handover``).
 

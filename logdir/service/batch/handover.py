@@ -237,7 +237,9 @@ def _restore_log_starts(broker: OpenBroker, details: Mapping[str, str], *, is_ap
             with broker.batch():
                 put_back(broker, open_dir, wanted)
         done = "are restored" if is_applied else "would be restored"
-        found[open_dir.log_dir] += f"; {len(wanted)} log starts {done}" if wanted else "; no log start is to be restored"
+        found[open_dir.log_dir] += (
+            f"; {len(wanted)} log starts {done}" if wanted else "; no log start is to be restored"
+        )
         if left:
             found[open_dir.log_dir] += f"; {len(left)} lie behind the end of their logs, or that is not known, and stay"
     return found

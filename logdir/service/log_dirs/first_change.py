@@ -42,7 +42,7 @@ What is kept on this host, and where (logdirctl uninstall takes it back):
   heartbeat.json, staging-limit.json, controller.json, handover.json   when this host ran, how much was staged within
   24 hours, the newest metadata offset that a reconcile acted on, and copies of the broker's checkpoint files
   in a replica that is staged: replica.json, with the reason and the deadline
-  what is staged is listed by logdirctl staged ls; logdirctl staged restore undoes it, also after a deletion by mistake"""
+  what is staged is listed by logdirctl staged ls; logdirctl staged restore brings it back"""
 
 
 def begin(broker: OpenBroker, reporter: Reporter) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from logdir.disk.kernel.failure import calling
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import MalformedFileError
@@ -84,10 +85,11 @@ def put_back_log_starts(open_dir: OpenLogDir, offsets: Mapping[TopicPartition, i
         ReadOnlyDiskError: a sync failed, or the disk is sick.
         OSError: any other error; the file holds all of its old or all of its new entries.
     """
-    before, known = _read(open_dir, LOG_STARTS)
-    raised = {key: max(offset, known.get(key, offset)) for key, offset in offsets.items()}
-    if known | raised != known:
-        _write(open_dir, LOG_STARTS, before, known | raised)
+    with calling(open_dir.top):
+        before, known = _read(open_dir, LOG_STARTS)
+        raised = {key: max(offset, known.get(key, offset)) for key, offset in offsets.items()}
+        if known | raised != known:
+            _write(open_dir, LOG_STARTS, before, known | raised)
 
 
 def _change(open_dir: OpenLogDir, name: str, partition: TopicPartition, offset: int | None) -> None:

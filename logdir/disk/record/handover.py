@@ -27,7 +27,7 @@ from logdir.decide.checkpoint_copies import (
     suspected,
 )
 from logdir.disk.kernel.calls import Directory
-from logdir.disk.kernel.failure import is_sick, recording
+from logdir.disk.kernel.failure import recording
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, MalformedFileError, RefusedError
@@ -198,16 +198,15 @@ def _inodes(top: Directory, files: Files, types: Mapping[str, Type]) -> Mapping[
 
 
 def _logs(top: Directory, asked: Mapping[TopicPartition, bool]) -> Mapping[TopicPartition, LogFacts]:
-    """Return what is needed to know of live directories; one that cannot be read, or is gone, is left out."""
+    """Return what is needed to know of live directories; one that is gone meanwhile is left out."""
     found = {}
     for partition, is_offset_needed in asked.items():
         name = directory_of(partition)
         try:
             inode = top.stat(name).inode
             found[partition] = LogFacts(inode, _first_offset(top, name) if is_offset_needed else None)
-        except OSError as error:
-            if is_sick(error):
-                raise
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # Any other error is the caller's: a copy that may be needed is not given up for it.
     return found
 
 

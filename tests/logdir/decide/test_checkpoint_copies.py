@@ -39,9 +39,7 @@ def copy(at_ms: int = 1000, inodes: Mapping[str, int] | None = None, **files: by
 
 def files_of(one: CheckpointCopy) -> Files:
     """Return the files of a copy as they are read from a log dir."""
-    return {
-        name: {} if data is None else offset_checkpoint.parse(data, name) for name, data in one.checkpoints.items()
-    }
+    return {name: {} if data is None else offset_checkpoint.parse(data, name) for name, data in one.checkpoints.items()}
 
 
 def of(*copies: CheckpointCopy, now: CheckpointCopy, logs: Mapping[TopicPartition, LogFacts]) -> Losses:

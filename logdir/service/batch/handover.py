@@ -236,12 +236,11 @@ def _restore_log_starts(broker: OpenBroker, details: Mapping[str, str], *, is_ap
         if is_applied and wanted:
             with broker.batch():
                 put_back(broker, open_dir, wanted)
-        done = "are restored" if is_applied else "would be restored"
-        found[open_dir.log_dir] += (
-            f"; {len(wanted)} log starts {done}" if wanted else "; no log start is to be restored"
-        )
+        done = "restored" if is_applied else "to be restored"
+        found[open_dir.log_dir] += f"; log starts {done}: {len(wanted)}"
         if left:
-            found[open_dir.log_dir] += f"; {len(left)} lie behind the end of their logs, or that is not known, and stay"
+            why = "left, because the ends of their logs lie before them or are not known"
+            found[open_dir.log_dir] += f"; {why}: {len(left)}"
     return found
 
 

@@ -37,7 +37,7 @@ _VOTERS: Final = re.compile(
     r"[0-9]{1,10}@[A-Za-z0-9_.-]+:[0-9]{1,5}(?: *, *[0-9]{1,10}@[A-Za-z0-9_.-]+:[0-9]{1,5}){0,63}"
 )
 _PROTOCOLS: Final = re.compile(r"[A-Za-z0-9_]+:[A-Z_]+(?: *, *[A-Za-z0-9_]+:[A-Z_]+){0,63}")
-_KEY: Final = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+){0,15}")
+_KEY: Final = re.compile(r"[a-z0-9_-]{1,64}(?:[.][a-z0-9_-]{1,64}){1,15}")
 _SECRET: Final = re.compile(r"passw|secret|jaas|credential|private|keystore\.key$|token$|\.auth\b")
 _QUOTED: Final = re.compile(r"[\"']([^\"']+)[\"']")
 _LEAST: Final = 4
@@ -95,12 +95,13 @@ def shown(data: bytes, known: Mapping[str, re.Pattern[str]]) -> list[str]:
     """
     lines = []
     for key, value in _parsed(data).items():
-        if _KEY.fullmatch(key) is None:
-            lines.append("a key that is none of Kafka's: not shown")
-        elif key in known and known[key].fullmatch(value.strip()) is not None:
+        if key in known and known[key].fullmatch(value.strip()) is not None:
             lines.append(f"{key}={value.strip()}")
-        else:
+        elif key in known or (_KEY.fullmatch(key) is not None and value.strip()):
             lines.append(f"{key}: set, not shown")
+        else:
+            # A line without a value may be one of a password that goes over several lines.
+            lines.append("a line without a key of Kafka's form, or without a value: not shown")
     return lines
 
 

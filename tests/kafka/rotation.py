@@ -41,6 +41,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "daemon starts": RELEASES,
     "live cluster": RELEASES,
     "daemon undo": RELEASES,
+    "gate": BROKERS,
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

@@ -154,7 +154,8 @@ def _of_log_dirs(request: BrokerRequest, path: str, reporter: Reporter, problems
     for number, disk in enumerate(result.disks, 1):
         if disk.content is not None:
             files[f"log-dirs/{number}-inventory.jsonl"] = disk.content
-    problems += [problem for problem in result.problems if problem not in problems]
+    known = {(problem.slug, problem.path) for problem in problems}
+    problems += [problem for problem in result.problems if (problem.slug, problem.path) not in known]
     return files
 
 

@@ -101,7 +101,7 @@ def test_a11_a_broker_starts_over_what_a_kill_left(
     with filled(make_rig, version, tmp_path) as (rig, broker, config):
         words = ("stage", "pay-0", "--even-if-unknown", "--even-over-limit", "--even-if-last", "--apply")
         done = subprocess.run(
-            [sys.executable, "-c", KILLED, "rename", "deleting", "1", *words, "--config", str(config)],
+            [sys.executable, "-c", KILLED, "rename", "/pay-0 ", "1", *words, "--config", str(config)],
             cwd=HOME,
             start_new_session=True,
             capture_output=True,
@@ -124,7 +124,8 @@ def test_a22_a_broker_starts_whatever_its_daemon_is_at(
     """Amid its batches, just started, killed so that its socket is left, stopped in order, and stopped by a signal."""
     with filled(make_rig, version, tmp_path) as (rig, broker, config), Process(config).running() as daemon:
         assert daemon.process is not None
-        pay_id = next(path for path in broker.log_dirs[0].glob("pay-*/partition.metadata")).read_text().split()[-1]
+        metadata = next(path for top in broker.log_dirs for path in top.glob("pay-*/partition.metadata"))
+        pay_id = metadata.read_text().split()[-1]
         with Operator(daemon.socket, broker.log_dirs, pay_id).working():
             time.sleep(1)
             assert gate(config) == Passed(Exit.DONE, "")

@@ -150,7 +150,7 @@ def test_its_name_is_given_in_a_directory_and_nothing_is_replaced(one: Host) -> 
     status, result = ctl_json("bug-report", *one.named, "-o", out)
     assert status == Exit.DONE
     (path,) = out.iterdir()
-    assert (result["file"], path.name[:15]) == (str(path), "logdird-report-")
+    assert (result["output"], path.name[:15]) == (str(path), "logdird-report-")
     assert {one["path"]: one["size_bytes"] for one in result["items"]} == {
         name: len(data) for name, data in packed(path).items()
     }
@@ -255,4 +255,4 @@ def test_what_may_not_be_read_is_left_out(one: Host) -> None:
     status, result = ctl_json("bug-report", *one.named, "-o", one.folder)
     (Path(f"{one.disks[0]}.logdird") / "deleting").chmod(0o755)
     assert status in (Exit.DONE, Exit.PROBLEMS)
-    assert b"replica.json" not in packed(Path(result["file"]))["log-dirs/1-own-files.jsonl"]
+    assert b"replica.json" not in packed(Path(result["output"]))["log-dirs/1-own-files.jsonl"]

@@ -28,6 +28,7 @@ from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.replica_ref import ReplicaRef
 from logdir.service.adopt import AdoptingTopic, AdoptResult
 from logdir.service.batch import use_cases
+from logdir.service.bug_report.report import BugReportResult, ReportedFile
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
@@ -63,6 +64,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
     SEVERAL: ((Problem,), (EvidenceForm,)),
     "status": ((StatusResult,), (LogDirStatus,), (EventStatus,), (FailedReplicas,), (FailedTopic,)),
     "explain": ((ExplainResult,), (Entry,)),
+    "bug-report": ((BugReportResult,), (ReportedFile,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,), (Disk,), (InventoryEntry,)),
     "init": ((InitResult,), (WorkRootItem,), (Candidate,)),
     CHANGES: ((PurgeResult, HandoverResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),

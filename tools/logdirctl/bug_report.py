@@ -38,7 +38,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     result, problems = report.make(asked, reporter)
     following = f"next: logdirctl inventory {argv_of(arguments)}"
     return answer(
-        arguments, streams, result, problems, (Table(REPORTED_COLUMNS, result.files), f"wrote {result.file}", following)
+        arguments, streams, result, problems, (Table(REPORTED_COLUMNS, result.files), f"wrote {result.output}", following)
     )
 
 

@@ -75,7 +75,7 @@ REPORTED_COLUMNS: Final[tuple[Column[ReportedFile], ...]] = (
 class BugReportResult:
     """The report that was made."""
 
-    file: str
+    output: str
     """Its path."""
     files: tuple[ReportedFile, ...] = field(metadata={KEY: "items"})
 
@@ -113,7 +113,7 @@ def make(request: BugReportRequest, reporter: Reporter) -> tuple[BugReportResult
     shown = {name: settings.without(data, secrets) for name, data in files.items()}
     archive.write(path, shown, now_ms)
     items = tuple(ReportedFile(path=name, size_bytes=len(data)) for name, data in sorted(shown.items()))
-    return BugReportResult(file=path, files=items), tuple(problems)
+    return BugReportResult(output=path, files=items), tuple(problems)
 
 
 def _read(path: str, problems: list[Problem]) -> bytes | None:

@@ -52,8 +52,8 @@ def _put_back(name: str) -> Course:
             steps.acks.ack("file reached 1")
 
     end = b"0\n3\nother 0 5\na 0 9\nother 7 4\n"
-    files = {f"/d0/kafka/{LOG_STARTS}": (POINTS, end, "file reached 1")}
-    return course_of(name, start(A), do, replica_of(A, "live"), files=files)
+    path = f"/d0/kafka/{LOG_STARTS}"
+    return course_of(name, start(A), do, replica_of(A, "live"), files={path: (POINTS, end, "file reached 1")})
 
 
 def _draw(hands: Hands, seen: Seen) -> bool:

@@ -36,10 +36,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     added = documents(arguments.config, socket)
     asked = BugReportRequest(broker=broker, output=arguments.output, version=VERSION, documents=added)
     result, problems = report.make(asked, reporter)
-    following = f"next: logdirctl inventory {argv_of(arguments)}"
-    return answer(
-        arguments, streams, result, problems, (Table(REPORTED_COLUMNS, result.files), f"wrote {result.output}", following)
-    )
+    lines = (f"wrote {result.output}", f"next: logdirctl inventory {argv_of(arguments)}")
+    return answer(arguments, streams, result, problems, (Table(REPORTED_COLUMNS, result.files), *lines))
 
 
 COMMAND = Command(

@@ -61,7 +61,7 @@ def _history(config: DaemonConfig) -> Mapping[str, bytes]:
     except OSError:
         return {}
     kept = lines if end <= _MOST_BYTES else lines[1:]  # The first one is cut off.
-    return {"history.jsonl": b"".join(line + b"\n" for line in kept[-_MOST_LINES:] if _is_event(line))}
+    return {HISTORY: b"".join(line + b"\n" for line in kept[-_MOST_LINES:] if _is_event(line))}
 
 
 def _is_event(line: bytes) -> bool:

@@ -111,9 +111,9 @@ def test_a_recovery_point_that_is_lost_alone_counts() -> None:
 def test_of_the_other_files_only_the_loss_of_all_entries_counts(word: str) -> None:
     both = b"0\n2\npay 0 30\npay 1 40\n"
     name = {"watermarks": WATERMARKS, "cleaner": CLEANER}[word]
-    before = copy(**{word: both})
-    assert of(before, now=copy(2000, **{word: b"0\n1\npay 0 30\n"}), logs=THERE) == Losses()
-    losses = of(before, now=copy(2000, **{word: EMPTY}), logs=THERE)
+    before = copy(1000, None, **{word: both})
+    assert of(before, now=copy(2000, None, **{word: b"0\n1\npay 0 30\n"}), logs=THERE) == Losses()
+    losses = of(before, now=copy(2000, None, **{word: EMPTY}), logs=THERE)
     assert losses == Losses(entries=(LostEntries(name, (PAY, OTHER), 1000),))
 
 

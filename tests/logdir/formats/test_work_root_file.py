@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_another_version_is_refused_by_name(version: int) -> None:
     ],
     ids=str,
 )
-def test_a_value_of_another_type_is_refused(changed: dict[str, object], error: type[FormatError]) -> None:
+def test_a_value_of_another_type_is_refused(changed: dict[str, Any], error: type[FormatError]) -> None:
     with pytest.raises(error, match="/w"):
         work_root_file.parse(_with(**changed), "/w")
 

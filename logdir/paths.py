@@ -111,6 +111,10 @@ INBOX_RUNNING: Final = ".running"
 SOCKET_LOCK: Final = ".lock"
 """Suffix to the path of the control socket: the file that its daemon keeps locked."""
 
+# Ours, in the environment of a command.
+SKIP_GATE: Final = "LOGDIRD_SKIP_GATE"
+"""Set by an operator who lets a broker start although ``logdirctl handover`` would refuse it."""
+
 # Ours, in a directory of ours, and of any file that is written.
 MARKER_FILE: Final = "replica.json"
 """Why a replica was moved, and until when that can be undone."""

@@ -94,27 +94,28 @@ def gate() -> list[str]:
 
 
 def test_the_start_gate_is_a_handover_that_says_nothing_of_a_start_that_goes_well() -> None:
-    shell, c, _, name, bypass, program, *words = gate()
-    assert (shell, c, name, bypass) == ("/bin/sh", "-c", "gate", "/run/logdird/b1.bypass")
+    shell, c, _, name, program, *words = gate()
+    assert (shell, c, name) == ("/bin/sh", "-c", "gate")
     arguments = build_parser(("handover",)).parse_args(words)
     assert (program, arguments.apply, arguments.quiet) == (f"{SHIPPED}/logdirctl", True, True)
     assert arguments.config == "/etc/logdird/b1.yaml"
 
 
-@pytest.mark.parametrize(("is_bypassed", "status"), [(False, 4), (True, 0)])
-def test_the_start_gate_passes_on_a_refusal_but_for_its_one_bypass(
-    tmp_path: Path, is_bypassed: bool, status: int
+@pytest.mark.parametrize(
+    ("value", "status"), [(None, 4), ("", 4), ("0", 4), ("no", 4), ("false", 4), ("1", 0), ("yes", 0)]
+)
+def test_the_start_gate_passes_on_a_refusal_but_for_its_one_way_round(
+    tmp_path: Path, value: str | None, status: int
 ) -> None:
-    shell, c, script, name, _, _, *words = gate()
-    program, bypass = tmp_path / "logdir ctl", tmp_path / "b1.bypass"
+    shell, c, script, name, _, *words = gate()
+    program = tmp_path / "logdir ctl"
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 4\n')
     program.chmod(0o755)
-    if is_bypassed:
-        bypass.touch()
+    environment = {"PATH": os.environ["PATH"]} | ({} if value is None else {"LOGDIRD_SKIP_GATE": value})
     done = subprocess.run(
-        [shell, c, script, name, bypass, program, *words], capture_output=True, text=True, check=False
+        [shell, c, script, name, program, *words], capture_output=True, text=True, check=False, env=environment
     )
-    said = f"logdird: no start gate: {bypass} is there\n" if is_bypassed else "".join(f"{word}\n" for word in words)
+    said = "logdird: gate-skipped: LOGDIRD_SKIP_GATE is set\n" if not status else "".join(f"{one}\n" for one in words)
     assert (done.returncode, done.stdout) == (status, said)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import DaemonConfig, broker_of, delete_delay_ms, read_config
+from logdir.daemon.faults import fault_of
 from logdir.daemon.metrics.exposition import textfile_of
 from logdir.daemon.metrics.textfile import Textfile
 from logdir.daemon.report.history import History
@@ -32,7 +33,7 @@ from logdir.daemon.web.passed import take_passed
 from logdir.daemon.web.server import Web
 from logdir.daemon.web.site import NAMES
 from logdir.disk.kernel.kernel_process import give_back_memory
-from logdir.errors import LogDirError
+from logdir.errors import LogDirError, Problem
 from logdir.service.report.exit_status import problems_of
 
 LOG: Final = logging.getLogger("logdir.daemon")
@@ -116,7 +117,7 @@ class DaemonProcess:
             self.supervisor.start()
             self.textfile.write_to(self.supervisor.config.metrics_textfile)
             self._wait_for_start()
-            self._watch()
+            self._watch(broker_of(self.supervisor.config).log_dirs)
             self.notifier.send("READY=1", f"STATUS={self.supervisor.state.name}")
             self._loop(control)
         finally:
@@ -166,36 +167,44 @@ class DaemonProcess:
                 raise LogDirError("logdird", expected="threads that work", found=found, fix=fix, slug="internal-error")
 
     def _reload(self) -> None:
+        """Read the configuration again; one that is refused changes nothing, and the former one stays in use."""
         self.notifier.send("RELOADING=1")
+        file = self.supervisor.config.file
         try:
-            config = read_config(self.supervisor.config.file)
-            broker_of(config)
-            self._set_sweep(config)
-            self.supervisor.reload(config)
-            self.textfile.write_to(config.metrics_textfile)
-            self._watch()
-            LOG.info("config.reloaded file=%s", config.file)
+            self._take(read_config(file))
+            LOG.info("config.reloaded file=%s", file)
         except LogDirError as error:
-            for problem in problems_of(error):
-                LOG.error("config.refused %s", problem.line())
-            self.supervisor.refuse_reload(problems_of(error))
+            self._refuse(problems_of(error))
+        except Exception as error:  # What no rule foresees must not end a daemon that works by the former one.
+            LOG.exception("config.fault")
+            self._refuse((fault_of(file, error),))
         self.notifier.send("READY=1")
 
-    def _watch(self) -> None:
-        """Watch the configured log dirs; watches of others end."""
-        log_dirs = broker_of(self.supervisor.config).log_dirs
-        if self.watches is not None:
-            if self.watches.log_dirs == log_dirs:
-                self.watches.leave(())
-                return
-            self.watches.stop()
-        self.watches = Watches(log_dirs, self.supervisor.sweep)
-        self.supervisor.unwatch = self.watches.leave
-        self.supervisor.unwatched = self._unwatched
-        self.watches.start()
+    def _take(self, config: DaemonConfig) -> None:
+        """Use another configuration from now on. Raises ``LogDirError``: it is refused, and nothing was changed."""
+        # All that may be refused comes first.
+        log_dirs, delay_ms = broker_of(config).log_dirs, delete_delay_ms(config.server_properties)
+        self.supervisor.reload(config)
+        self.timer.set_sweep(config.sweep_ms, delay_ms)
+        self.textfile.write_to(config.metrics_textfile)
+        self._watch(log_dirs)
 
-    def _unwatched(self) -> frozenset[str]:
-        return frozenset() if self.watches is None else self.watches.unwatched
+    def _refuse(self, problems: tuple[Problem, ...]) -> None:
+        for problem in problems:
+            LOG.error("config.refused %s", problem.line())
+        self.supervisor.refuse_reload(problems)
+
+    def _watch(self, log_dirs: tuple[str, ...]) -> None:
+        """Watch these log dirs; watches of others end."""
+        if self.watches is not None and self.watches.log_dirs == log_dirs:
+            self.watches.leave(())
+            return
+        made = Watches(log_dirs, self.supervisor.sweep)
+        if self.watches is not None:
+            self.watches.stop()
+        self.watches = made
+        self.supervisor.unwatch, self.supervisor.unwatched = made.leave, made.failures
+        made.start()
 
     def _set_sweep(self, config: DaemonConfig) -> None:
         self.timer.set_sweep(config.sweep_ms, delete_delay_ms(config.server_properties))

@@ -104,13 +104,15 @@ class StartAwaited:
 
         Args:
             spec: The use case; only a handover needs all log dirs.
-            request: Its request.
+            request: Its request; a mere recovery does without what lacks.
             failed: Log dirs that could not be opened, and why; another object each time they are opened again.
 
         Raises:
             RefusedError: they were just opened again, and one still cannot be.
         """
-        lacking = [one for one in failed if one not in request.skipped] if spec.name == HANDOVER else []
+        if spec.name != HANDOVER or request.is_recovery_only:
+            return False
+        lacking = [one for one in failed if one not in request.skipped]
         if not lacking:
             return False
         before, now_ms = self._reopening, clock.boottime_ms()

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from logdir import clock
@@ -87,8 +87,8 @@ class Supervisor:
         self._log_dirs: tuple[str, ...] = ()
         self.unwatch: Callable[[Collection[str]], None] = lambda log_dirs: None
         """Ends the watches of these log dirs; the process sets it."""
-        self.unwatched: Callable[[], Collection[str]] = lambda: ()
-        """Returns the log dirs without a watch; the process sets it."""
+        self.unwatched: Callable[[], Mapping[str, str]] = dict
+        """Returns the log dirs without a watch, and why; the process sets it."""
         self.reports: list[Callable[[], Iterable[Problem]]] = []
         """Each returns what waits for an operator in another part of the daemon; the process adds them."""
         self._opened_ms = 0
@@ -143,10 +143,11 @@ class Supervisor:
         self.history.add("reloaded", file=config.file)
 
     def refuse_reload(self, problems: tuple[Problem, ...]) -> None:
-        """Keep the configuration as it is; the status shows why."""
+        """Keep the configuration as it is; the status and the history show why."""
         self.reload_problems = problems
         for problem in problems:
             self.counters.note_error(problem, ())
+        self.history.add("reload-refused", problem="; ".join(problem.line() for problem in problems))
 
     def sweep(self) -> None:
         """Look soon for directories that a broker is removing."""
@@ -198,6 +199,7 @@ class Supervisor:
             waiting=(problem, *self.reload_problems, self.looks.late, self.looks.unread, *others),
             events=self.history.last(),
             unwatched=self.unwatched(),
+            sweep_ms=self.config.sweep_ms,
         )
         if found != self._shown:  # Who asks a thousand times a second may keep what was made of it.
             self._shown = found

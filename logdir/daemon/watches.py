@@ -1,6 +1,9 @@
 """The watch processes of a broker's log dirs, and the thread that reads their hints.
 
-Not here: the process itself (``worker.watch``).
+A log dir without a watch is swept like the others, so its deletions are found, only later. Its watch is tried again
+every 30 seconds: a kernel that has no inotify instance left may have one then.
+
+Not here: the process itself (``worker.watch``), the sweeps (``work``).
 
 Spec: design §5; libraries §3.
 """
@@ -11,14 +14,18 @@ import logging
 import os
 import select
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from logdir import clock
-from logdir.worker.watch import FAILED, Watch, start_watch
+from logdir.daemon.report.status import LogDirStatus
+from logdir.daemon.state import LogDirState
+from logdir.errors import Problem
+from logdir.worker.watch import FAILED, READY, Watch, start_watch
 
 LOG: Final = logging.getLogger(__name__)
+SLUG: Final = "log-dir-not-watched"
 _AGAIN_MS: Final = 30 * 1000
 """When a watch that ended is started again."""
 _LEAVE_MS: Final = 2 * 1000
@@ -51,14 +58,13 @@ class Watches:
         self.failed: dict[str, str] = {}
         """Log dirs without a watch, and why: there only the sweep finds deletions."""
 
-    @property
-    def unwatched(self) -> frozenset[str]:
-        """Log dirs in which only the sweep finds deletions now; any thread may ask."""
-        return frozenset(one for one in self.log_dirs if one in self.failed or one not in self._watches)
-
     def start(self) -> None:
         """Start the thread, and with it the processes."""
         self._thread.start()
+
+    def failures(self) -> dict[str, str]:
+        """Return the log dirs without a watch, and why; may be called from any thread."""
+        return dict(self.failed)
 
     def leave(self, log_dirs: Collection[str]) -> None:
         """Watch all but these log dirs from now on; return once their processes have ended, or after two seconds."""
@@ -114,10 +120,11 @@ class Watches:
         return max(0, min(missing) - clock.monotonic_ms()) if missing else None
 
     def _end_left(self) -> None:
+        for log_dir in self._left:
+            self.failed.pop(log_dir, None)
         for log_dir in self._left & self._watches.keys():
             self._watches[log_dir].close()
             del self._watches[log_dir]
-            self.failed.pop(log_dir, None)
             self._next_ms[log_dir] = 0
 
     def _start_missing(self) -> None:
@@ -126,19 +133,55 @@ class Watches:
             if log_dir in self._watches or log_dir in self._left or now_ms < self._next_ms[log_dir]:
                 continue
             self._next_ms[log_dir] = now_ms + _AGAIN_MS
-            with suppress(OSError):
+            try:
                 self._watches[log_dir] = start_watch(log_dir)
+            except OSError as error:
+                self._fail(log_dir, error.strerror or str(error))
+
+    def _fail(self, log_dir: str, why: str) -> None:
+        if self.failed.get(log_dir) != why:
+            self.failed[log_dir] = why
+            LOG.warning("watch.failed log_dir=%s %s; deletions are found by the sweep alone", log_dir, why)
 
     def _read(self, watch: Watch) -> None:
         data = watch.read()
         if data is None or data.startswith(FAILED):
-            why = "it ended" if data is None else data[1:].decode(errors="replace")
-            if self.failed.get(watch.log_dir) != why:
-                self.failed[watch.log_dir] = why
-                LOG.warning("watch.failed log_dir=%s %s; deletions are found by the sweep alone", watch.log_dir, why)
+            self._fail(watch.log_dir, "it ended" if data is None else data[1:].decode(errors="replace"))
             del self._watches[watch.log_dir]
             watch.close()
             return
+        if data.startswith(READY) and self.failed.pop(watch.log_dir, None) is not None:
+            LOG.info("watch.restored log_dir=%s", watch.log_dir)
         # A watch that was just set has missed what came before it.
-        self.failed.pop(watch.log_dir, None)
         self._hint()
+
+
+def shown(
+    log_dirs: Sequence[LogDirStatus], failed: Mapping[str, str], sweep_ms: int
+) -> tuple[tuple[LogDirStatus, ...], tuple[Problem, ...]]:
+    """Return the status of log dirs with whether each is watched, and a problem for each that is not.
+
+    A log dir that cannot be read, or does not answer, has no watch either; that it is so is said already.
+
+    Args:
+        log_dirs: Their status.
+        failed: Log dirs without a watch, and why.
+        sweep_ms: Longest time between two sweeps.
+    """
+    problems = tuple(
+        _not_watched(one.log_dir, failed[one.log_dir], sweep_ms)
+        for one in log_dirs
+        if one.log_dir in failed and one.state not in (LogDirState.OFFLINE, LogDirState.SUSPECT)
+    )
+    return tuple(replace(one, is_watched=one.log_dir not in failed) for one in log_dirs), problems
+
+
+def _not_watched(log_dir: str, why: str, sweep_ms: int) -> Problem:
+    return Problem(
+        SLUG,
+        log_dir,
+        "a watch that shows deletions at once",
+        why,
+        f"deletions are found by the sweep alone, every {sweep_ms / 1000:g} s at the latest; if the kernel has no "
+        "inotify instance left, raise fs.inotify.max_user_instances: the watch is tried again every 30 s",
+    )

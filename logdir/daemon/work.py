@@ -29,6 +29,7 @@ from logdir.daemon.report.reporters import RequestReporter
 from logdir.daemon.report.status import StatusResult, blank_status, waiting_of
 from logdir.daemon.session import Session
 from logdir.daemon.start_awaited import StartAwaited
+from logdir.daemon.upkeep import Upkeep
 from logdir.decide.auto_capture import CapturePolicy
 from logdir.disk.root.true_root import blocked
 from logdir.errors import LogDirError, Problem, RefusedError
@@ -89,11 +90,13 @@ class Work:
         self._refused: set[tuple[str, str, str]] = set()
         """Log dir, name and slug of directories that are there and were not captured: each is noted once."""
         self.purges = Purges(session, supervisor, partial(supervisor.capture_between, self))
+        self.upkeep = Upkeep(session, self.note)
         self._look: Look | None = None
         """Of the sweep that has just ended."""
 
     def begin(self) -> None:
         """List every log dir, and beat."""
+        self.upkeep.upgrade()
         self.supervisor.start_awaited.read(self.session.broker.open_dirs)
         self._note_running(self.session.glance(is_same_required=False))
         self.session.list()
@@ -114,6 +117,7 @@ class Work:
             look = look_at(self.session)
         self._look = look
         is_start_awaited = self.supervisor.start_awaited.is_on
+        self.upkeep.look(is_running=self.is_running)
         self.documents.look(is_running=self.is_running, is_start_awaited=is_start_awaited)
         self.own_log.look(is_running=self.is_running, is_start_awaited=is_start_awaited)
         self.purges.note(look)
@@ -295,7 +299,9 @@ class Work:
                 self._read_all()
                 self.supervisor.sweep()
         if is_applied:
-            self.supervisor.start_awaited.note(spec)
+            self.upkeep.look_soon()
+            if not getattr(request, "is_recovery_only", False):  # No broker starts after a mere recovery.
+                self.supervisor.start_awaited.note(spec)
             done = sum(one.state is ItemState.DONE for one in ran.result.items)
             LOG.info("request.done command=%r done=%d exit=%d", spec.name, done, ran.exit)
             self.supervisor.history.add("request", command=spec.name, done=done, exit=int(ran.exit))
@@ -342,6 +348,7 @@ class Work:
             failed_replicas=supervisor.failed_disks.record(session.node_id),
             waiting=(
                 *waiting_of(session, log_dirs),
+                *self.upkeep.problems,
                 *self.purges.waiting,
                 *self._stops(),
                 *self.documents.waiting,

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
 
 from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.kernel.small_file import read_file
@@ -34,21 +33,9 @@ from logdir.service.log_dirs.refill import refill
 from logdir.service.log_dirs.request import BrokerRequest, accepted_of
 from logdir.service.report.json_form import HIDDEN, KEY
 from logdir.service.report.result import ItemState
-from logdir.text import size
 from logdir.worker.remote import gather
 from logdir.worker.state import release_kafka_lock, take_owner_lock
 from logdir.worker.work_root import make_root, plan_root, put_back
-
-KEPT: Final = f"""\
-What is kept on this host, and where (logdirctl uninstall takes it back):
-  in the work root of each log dir, and nowhere else:
-  deleting/   replicas staged, whole, until their deadline or until you restore or purge them
-  incoming/   captures and adoptions that are not complete
-  reserve     {size(RESERVE_BYTES)}, given up when the disk is full; probe/, owner.lock, work-root.json
-  heartbeat.json, staging-limit.json, controller.json   when this host ran, how much was staged within 24 hours,
-  and the newest metadata offset that a reconcile acted on
-  in a replica that is staged: replica.json, with the reason and the deadline"""
-"""Text for the operator, shown before the first change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

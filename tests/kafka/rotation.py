@@ -42,6 +42,7 @@ SCENARIOS: Final[Mapping[str, tuple[str, ...]]] = {
     "live cluster": RELEASES,
     "daemon undo": RELEASES,
     "operations": RELEASES,
+    "gate": BROKERS,
 }
 """The releases each scenario runs on, oldest first. The scenario's place decides which one a seed gives it."""
 

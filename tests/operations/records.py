@@ -5,12 +5,12 @@ Spec: design §2 laws 1, 2, §3.3, §4; attacks A24, A38, A43.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
 from logdir.clock import Instant
-from logdir.disk.kernel.small_file import read_file
+from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.record import controller, handover, heartbeat, staging_limit
 from logdir.disk.replica.staging import StageItem, stage
 from logdir.disk.root.open_log_dir import OpenLogDir
@@ -21,7 +21,7 @@ from tests.builders import CLUSTER
 from tests.crash.enumerate import State
 from tests.crash.model import ModelHost
 from tests.crash.recording import Acks
-from tests.crash.starts import ONE, A, C, Sites, marker_for, start
+from tests.crash.starts import FILE, LOG_STARTS, ONE, A, C, Sites, marker_for, start
 from tests.crash.steps import recover_all
 from tests.crash.tree import World
 from tests.operations import functions, wrong
@@ -45,21 +45,34 @@ def _each(host: ModelHost, do: Callable[[OpenLogDir], object]) -> None:
             do(open_dirs.at(log_dir))
 
 
-def _judged(
-    name: str, before: bytes | None, data: bytes, found: World, acks: Acks, there: Collection[str]
-) -> list[str]:
+Bytes = Mapping[str, bytes | None]
+"""The content of a file, by log dir."""
+
+
+def _same(data: bytes | None) -> Bytes:
+    return dict.fromkeys(_DISKS, data)
+
+
+def _judged(name: str, before: Bytes, data: Bytes, found: World, acks: Acks, there: Collection[str]) -> list[str]:
     """Return what is wrong with a file of every work root whose disk is there: each has to hold it by itself."""
     files = found.files()
     wrong = []
     for log_dir in (log_dir for log_dir in _DISKS if log_dir.rpartition("/")[0] in there):
         said = files.get(f"{log_dir}.logdird/{name}")
-        if said not in ((data,) if DONE in acks else (before, data)):
+        if said not in ((data[log_dir],) if DONE in acks else (before[log_dir], data[log_dir])):
             wrong.append(f"lost: {name} of {log_dir} is neither as it was nor as it was to be")
     return wrong
 
 
 def _case(
-    name: str, begun: ModelHost, file: str, before: bytes | None, data: bytes, write: Callable[[ModelHost], None]
+    name: str, begun: ModelHost, file: str, old: bytes | None, new: bytes, write: Callable[[ModelHost], None]
+) -> Case:
+    """Write a file of the same content into every root, then stage."""
+    return _case_of(name, begun, file, _same(old), _same(new), write)
+
+
+def _case_of(
+    name: str, begun: ModelHost, file: str, before: Bytes, data: Bytes, write: Callable[[ModelHost], None]
 ) -> Case:
     """Write a file into every root, then stage: nothing is staged in a world in which that did not stay."""
 
@@ -143,6 +156,34 @@ def _handover(name: str, *, is_new: bool) -> Case:
     return _case(name, begun, handover_file.FILE_NAME, before, data, again)
 
 
+def _after_a_failed_start(name: str) -> Case:
+    """Two files of the broker are empty: the copy that is made then does not replace the one that was made before."""
+    first = start(A, C, files=ONE)
+
+    def start_with(data: bytes, host: ModelHost) -> None:
+        with Sites(host) as open_dirs:
+            top = open_dirs.of(A).top
+            replace_file(top, LOG_STARTS, data, before=read_file(top, LOG_STARTS), owner=FILE, work=top, keep=False)
+
+    def hand_over(boottime_ms: int, host: ModelHost) -> None:
+        _each(host, lambda open_dir: handover.keep(open_dir, instant(boottime_ms)))
+
+    begun = after(first, partial(start_with, b"0\n1\na 0 9\n"))
+    handed = after(begun, partial(hand_over, 1000))
+    emptied = after(handed, partial(start_with, b"0\n0\n"))
+    again = partial(hand_over, 61_000)
+    before, data = (_all(host, handover_file.FILE_NAME) for host in (emptied, after(emptied, again)))
+    (lost,) = (one for one in _DISKS if len(handover_file.parse(data[one] or b"").copies) == 2)
+    kept = handover_file.parse(data[lost] or b"").copies
+    assert [copy.checkpoints[LOG_STARTS] for copy in kept] == [b"0\n0\n", b"0\n1\na 0 9\n"]
+    return _case_of(name, emptied, handover_file.FILE_NAME, before, data, again)
+
+
+def _all(host: ModelHost, name: str) -> Bytes:
+    with Sites(host) as open_dirs:
+        return {log_dir: read_file(open_dirs.at(log_dir).work, name) for log_dir in _DISKS}
+
+
 def _read(host: ModelHost, name: str) -> bytes:
     with Sites(host) as open_dirs:
         data = read_file(open_dirs.at(_DISKS[0]).work, name)
@@ -166,6 +207,7 @@ _RECORDS: dict[str, dict[str, Make]] = {
     "handover": {
         "first handover, then stage": partial(_handover, is_new=True),
         "handover, then stage": partial(_handover, is_new=False),
+        "handover after a failed start, then stage": _after_a_failed_start,
     },
 }
 _SEEDED = {

@@ -6,22 +6,26 @@ Spec: design §3.2; attacks A5, A6, A10.
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable
 from functools import partial
 
 from logdir.disk.kernel.calls import Owner
 from logdir.disk.kernel.failure import calling
 from logdir.disk.kernel.host import Call
+from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.init import init, put_back_missing
 from logdir.disk.root.plan import plan_init
 from logdir.disk.root.probe import NOT_HERE
 from logdir.disk.root.removal import remove_root
 from logdir.disk.root.reserve import put_back
-from logdir.disk.root.work_root import open_log_dir, open_work_root
+from logdir.disk.root.upgrade import upgrade
+from logdir.disk.root.work_root import open_log_dir, open_root, open_work_root
 from logdir.errors import LogDirOfflineError, NotFormattedError, ReadOnlyDiskError
+from logdir.formats.own import own_json, work_root_file
 from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.observe.classify import Type
-from logdir.paths import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE
+from logdir.paths import OWNER_LOCK, PROBE_IN_LOG_DIR, RESERVE, SPARE, WORK_ROOT_FILE
 from tests.builders import TOPIC_ID
 from tests.crash.enumerate import Judge, State
 from tests.crash.model import Failure, ModelHost
@@ -240,6 +244,35 @@ def _put_back(name: str) -> Case:
     return Case(name, start, acknowledged(make), unless_missing(make), _ends_as(end), is_probe)
 
 
+def _as_0_2_0(host: ModelHost, shape: str) -> None:
+    """Leave the file of every work root in the version of 0.2.0."""
+    for system in host.systems:
+        with host.open_top(_on(system.mount, _WORK[shape])) as work:
+            before = read_file(work, WORK_ROOT_FILE) or b""
+            values = json.loads(before)
+            del values["sha256"], values[work_root_file.KIND]
+            older = own_json.render(work_root_file.KIND, 1, values)
+            replace_file(work, WORK_ROOT_FILE, older, before=before, owner=OWNER, work=work, keep=False)
+
+
+def _upgrade(name: str, shape: str) -> Case:
+    """A work root of 0.2.0 gets the version of this release, and nothing else of it changes."""
+
+    def upgrade_at(host: ModelHost, log_dir: str) -> None:
+        with open_root(host, log_dir) as root:
+            upgrade(root.open_dir)
+            assert not upgrade(root.open_dir), "it is done once"
+
+    def do(host: ModelHost) -> None:
+        _each(host, shape, partial(upgrade_at, host))
+
+    whole = after(_start(shape, mounts=("/d1", "/d2")), partial(_make, shape=shape))
+    start = after(whole, partial(_as_0_2_0, shape=shape))
+    file = f"{_WORK[shape]}/{WORK_ROOT_FILE}"
+    assert work_root_file.parse(start.world().files()[file]).version == 1
+    return Case(name, start, acknowledged(do), do, _ends_as(whole.world()))
+
+
 def _elsewhere(name: str) -> Case:
     """Beside the log dir nothing can be renamed: the next place is taken, and that one left as it was."""
 
@@ -315,6 +348,7 @@ _REMOVED: dict[str, Make] = {
     "uninstall what was only begun": _remove_unfinished,
     "uninstall with a link in the probe": _remove_after_a_proof,
 }
+_UPGRADED: dict[str, Make] = {f"upgrade of {shape}": partial(_upgrade, shape=shape) for shape in SHAPES}
 _ALL_INITS = tuple(name for name in _MADE if name.startswith("init "))
 _MANY = tuple(name for name in _ALL_INITS if name != "init inside")
 _INITS = ("init beside", "init inside", "init beside, by root")
@@ -347,6 +381,14 @@ OPERATIONS = (
         files={"work-root.json": Written(cases=_INITS)},
     ),
     Operation(
+        name="upgrade",
+        family="roots",
+        cases=_UPGRADED,
+        traits={Trait.RESERVE: tuple(_UPGRADED)},
+        on_kernels=("upgrade of beside",),
+        files={"work-root.json, upgraded": Written(cases=tuple(_UPGRADED))},
+    ),
+    Operation(
         name="uninstall",
         family="roots",
         cases=_REMOVED,
@@ -369,4 +411,4 @@ OPERATIONS = (
         ),
     ),
 )
-"""The descriptors: of making work roots, and of taking them away."""
+"""The descriptors: of making work roots, of bringing them to a newer version, and of taking them away."""

@@ -10,7 +10,7 @@ from functools import partial
 
 from logdir.disk.kernel.small_file import remove_file, replace_file
 from logdir.disk.record import heartbeat, staging_limit
-from logdir.disk.record.checkpoints import set_entries
+from logdir.disk.record.checkpoints import put_back_log_starts, set_entries
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.formats.own.staging_limit_file import Count
@@ -42,6 +42,20 @@ def _replace(name: str, file: str, before: bytes | None, after: bytes | None) ->
     return course_of(name, start(A), do, replica_of(A, "live"), files=files)
 
 
+def _put_back(name: str) -> Course:
+    """Log starts that a failed start lost are written back, beside the entries that are there."""
+    wanted = {TopicPartition("a", 0): 9, _ENTRIES_OF: 4}
+
+    def do(steps: Steps) -> None:
+        with suppress(OSError):
+            put_back_log_starts(steps.open_dirs.at("/d0/kafka"), wanted)
+            steps.acks.ack("file reached 1")
+
+    end = b"0\n3\nother 0 5\na 0 9\nother 7 4\n"
+    path = f"/d0/kafka/{LOG_STARTS}"
+    return course_of(name, start(A), do, replica_of(A, "live"), files={path: (POINTS, end, "file reached 1")})
+
+
 def _draw(hands: Hands, seen: Seen) -> bool:
     """Write one of Kafka's checkpoints, the heartbeat, or the record of the staging limit."""
     number = hands.draw.randrange(len(hands.open_dirs))
@@ -68,6 +82,7 @@ _COURSES: dict[str, MakeCourse] = {
     "replace a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=_NEW),
     "make a file": partial(_replace, file=CLEANER, before=None, after=_NEW),
     "remove a file": partial(_replace, file=LOG_STARTS, before=POINTS, after=None),
+    "put log starts back": _put_back,
 }
 _NAMED = named_at_once(_COURSES, "make a file")
 OPERATIONS = (

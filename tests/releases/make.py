@@ -37,7 +37,7 @@ IDS = {
     CUT: "AAAAAAAAAAAAAAAAAAABDA",
     GOING: "AAAAAAAAAAAAAAAAAAABEA",
 }
-_KILLED = """
+KILLED = """
 import os, signal, sys
 from unittest import mock
 from logdir.disk.kernel.host import HostDisk
@@ -100,7 +100,7 @@ class Release:
     def killed(self, kill: Kill, *words: object) -> None:
         """Type a command that is killed at a call."""
         done = subprocess.run(
-            [self._python, "-c", _KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
+            [self._python, "-c", KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
             start_new_session=True,
             capture_output=True,
             text=True,

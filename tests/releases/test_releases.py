@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from logdir.disk.kernel.kernel_clock import read_instant
+from tests.releases.older import is_read_by_0_2_0
 from tests.releases.rig import RELEASES, unpack
-from tests.tools.ctl import ctl, ctl_json
+from tests.tools.ctl import Said, ctl, ctl_json, tree
 from tools.cli.arguments import Exit
 
 OLD, NEW = "eXOy6xj-Q8ivrWAlsZGnkw", "Sx1N2n2bQ6mQ1b8R3gXv7A"
@@ -137,3 +138,86 @@ def test_a_change_of_layout_that_was_cut_off_is_shown_and_rolled_back(release: s
     assert {path: replicas_of(path) for path in log_dirs} == replicas
     assert all((path / name).is_dir() for path in log_dirs for name in replicas[path])
     assert not list(top.rglob("relayout.json"))
+
+
+def work_roots(top: Path) -> list[Path]:
+    """Return the work roots of a tree."""
+    return sorted(top.rglob("*.logdird"))
+
+
+def kept_in(top: Path) -> dict[str, tuple[object, ...]]:
+    """Return what is staged, incoming, claimed or half done: all of the work roots but the files at their top."""
+    return {path: seen for root in work_roots(top) for path, seen in tree(root / "deleting", root / "incoming").items()}
+
+
+def upgrading(top: Path, *command: object) -> Said:
+    """Type a command that changes something for the first time; nothing that is kept is lost by the upgrade itself."""
+    assert all(map(is_read_by_0_2_0, work_roots(top)))
+    assert ctl(*command).status in (Exit.DONE, Exit.PROBLEMS)
+    assert all(map(is_read_by_0_2_0, work_roots(top))), "a plan changes nothing"
+    said = ctl(*command, "--apply")
+    assert not any(map(is_read_by_0_2_0, work_roots(top))), said
+    return said
+
+
+def test_the_first_change_upgrades_the_work_root_and_says_what_is_kept_and_where(release: str, tmp_path: Path) -> None:
+    top = unpack(release, "staged", tmp_path)
+    words = ("--server-properties", top / "server.properties")
+    before = kept_in(top)
+    said = upgrading(top, "staged", "hold", HELD, *words)
+    assert said.status == Exit.DONE, said
+    first = "What is kept on this host, and where (logdirctl uninstall takes it back):"
+    assert said.err.startswith(f"logdirctl staged hold: {first}\n")
+    assert f"nowhere else: {top / 'd1.logdird'}\n" in said.err
+    assert "until their deadline (4 h after the staging" in said.err
+    assert kept_in(top) == before
+    assert "What is kept" not in ctl("staged", "hold", LATER, *words, "--apply").err
+    # In JSON it stands beside the one object, as every message does.
+    other = unpack(release, "staged", tmp_path / "again")
+    status, out, err = ctl(
+        "staged", "hold", HELD, "--server-properties", other / "server.properties", "--apply", "--json"
+    )
+    assert (status, out.count("\n"), "What is kept" in out, first in err) == (Exit.DONE, 1, False, True)
+
+
+def test_what_is_staged_held_cut_off_and_half_purged_is_finished_in_an_upgraded_work_root(
+    release: str, tmp_path: Path
+) -> None:
+    top = unpack(release, "staged", tmp_path)
+    words = ("--server-properties", top / "server.properties")
+    upgrading(top, "staged", "hold", HELD, *words)
+    assert ctl("staged", "purge", *words, "--apply").status == Exit.DONE
+    assert ctl("capture", *words, "--apply").status == Exit.DONE
+    assert sorted(path.name for path in (top / "d1.logdird" / "deleting").iterdir()) == sorted(
+        [f"{CUT}_0", f"{LATER}_0", f"{HELD}_0"]
+    )
+    assert not list((top / "d1.logdird" / "incoming").iterdir())
+
+
+def test_an_adoption_that_was_certain_is_finished_by_the_gate_that_upgrades(release: str, tmp_path: Path) -> None:
+    top = unpack(release, "adopting", tmp_path)
+    words = ("--server-properties", top / "server.properties")
+    assert len(work_roots(top)) == 2
+    said = ctl("handover", *words)
+    assert (said.status, "What is kept on this host" in said.err) == (Exit.DONE, True), said
+    assert not any(map(is_read_by_0_2_0, work_roots(top)))
+    assert f"topic_id: {NEW}" in (top / "d1" / "pay-0" / "partition.metadata").read_text()
+
+
+def test_a_start_block_stands_over_the_upgrade_until_the_rollback_is_done(release: str, tmp_path: Path) -> None:
+    top = unpack(release, "start-block", tmp_path) / "broker"
+    words = ("--log-dirs", f"{top / 'd1'},{top / 'd2'}")
+    log_dirs = top / "d1", top / "d2"
+    before = {path: unblocked(path) for path in log_dirs}
+    assert upgrading(top, "layout", "rollback", *words).status == Exit.DONE
+    assert {path: (path / "meta.properties").read_bytes() for path in log_dirs} == before
+    assert len(work_roots(top)) == 2
+
+
+def test_a_command_that_only_reads_upgrades_nothing(release: str, tmp_path: Path) -> None:
+    top = unpack(release, "staged", tmp_path)
+    words = ("--server-properties", top / "server.properties")
+    before = tree(top)
+    for command in ("staged ls", "describe", "inventory", "handover --plan", "uninstall", "init"):
+        ctl(*command.split(), *words)
+    assert tree(top) == before

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 
 def declared() -> Iterator[Command]:
     for name in COMMANDS:
-        found: Command | Group = import_module(f"tools.logdirctl.{name}").COMMAND
+        found: Command | Group = import_module(f"tools.logdirctl.{name.replace('-', '_')}").COMMAND
         yield from found.commands if isinstance(found, Group) else (found,)
 
 

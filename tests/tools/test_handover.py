@@ -14,6 +14,7 @@ from unittest import mock
 import pytest
 
 from logdir.clock import Instant
+from logdir.decide.checkpoint_copies import Losses
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.disk.record import handover, layout, start_block
 from logdir.disk.record.start_block import StartBlockState
@@ -107,6 +108,7 @@ def test_of_two_handovers_the_last_is_kept(disks: tuple[Path, Path]) -> None:
     first = kept(disks[0])
     assert ctl("handover", *named(*disks)).status == Exit.DONE
     assert kept(disks[0]).checkpoints["cleaner-offset-checkpoint"] == b"0\n1\npay 0 17\n"
+    assert kept(disks[0]).copies[1:] == first.copies
     assert kept(disks[0]).boottime_ms >= first.boottime_ms
     assert not list(Path(f"{disks[0]}.logdird").glob("handover.json.*"))
 
@@ -358,10 +360,10 @@ def test_a_disk_that_stops_answering_while_its_checkpoints_are_kept_is_not_hande
 ) -> None:
     before = handover.keep
 
-    def keep(open_dir: OpenLogDir, now: Instant) -> None:
+    def keep(open_dir: OpenLogDir, now: Instant, *, is_accepted: bool = False) -> Losses:
         if open_dir.log_dir == str(disks[1]):
             raise LogDirSuspectError(open_dir.log_dir, expected="an answer", found="none for 10 s")
-        before(open_dir, now)
+        return before(open_dir, now, is_accepted=is_accepted)
 
     monkeypatch.setattr(handover, "keep", keep)
     monkeypatch.setattr(BrokerPorts, "suspect", property(lambda ports: frozenset({str(disks[1])})), raising=True)

@@ -31,6 +31,7 @@ from logdir.metadata.dump_item import DumpedBatch, DumpedRecord
 from logdir.replica_ref import ReplicaRef
 from logdir.service.adopt import AdoptingTopic, AdoptResult
 from logdir.service.batch import use_cases
+from logdir.service.bug_report.report import BugReportResult, ReportedFile
 from logdir.service.describe import DescribeResult
 from logdir.service.explain import Entry, ExplainResult
 from logdir.service.init import InitResult, WorkRootItem
@@ -77,6 +78,7 @@ DOCUMENTED: dict[str, tuple[tuple[type, ...], ...]] = {
         (FailedTopic,),
     ),
     "explain": ((ExplainResult,), (Entry,)),
+    "bug-report": ((BugReportResult,), (ReportedFile,)),
     "inventory": ((InventoryResult,), (InventoryDisk,), (KindFigures,), (Disk,), (InventoryEntry,)),
     "init": ((InitResult, SystemdResult), (WorkRootItem,), (Candidate,), (DropIn,)),
     CHANGES: ((PurgeResult, HandoverResult, UninstallResult, RestoreResult), (ItemResult,), (GuideStep,)),

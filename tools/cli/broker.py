@@ -7,6 +7,7 @@ Spec: design §6; attacks A45.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from tools.cli.option import Flag, OneOf, Option, typed
@@ -21,7 +22,7 @@ SAME_WITH_APPLY = "to do this, type the same command with --apply"
 """Line after a plan that an ``--even-…`` option allows: the ``next:`` line never repeats such an option."""
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
     """Return a time from a tenth of a second to a day. Raises ``ValueError``, which argparse reports."""
     seconds = float(text)
     if not _LEAST_S <= seconds <= _MOST_S:
@@ -33,7 +34,7 @@ def disk_timeout(then: str) -> Option:
     """Return ``--disk-timeout``; ``then`` is, for its help, what becomes of a log dir that gives no answer in time."""
     text = f"how long a log dir may give no answer before {then} (default {_DISK_TIMEOUT_S})"
     default, render = _DISK_TIMEOUT_S, "{:g}".format
-    return Option("--disk-timeout", text, "SECONDS", type=_seconds, default=default, render=render)
+    return Option("--disk-timeout", text, "SECONDS", type=seconds, default=default, render=render)
 
 
 def selector(if_absent: str = "", field: str = "selector", **more: Any) -> Option:
@@ -122,10 +123,20 @@ def as_owner(arguments: argparse.Namespace) -> None:
         LogDirError: as ``become_owner``.
     """
     # Units are root's, and their drop-ins too.
-    if hasattr(arguments, "apply") and hasattr(arguments, "log_dirs") and not getattr(arguments, "systemd", False):
+    is_of_root = getattr(arguments, "systemd", False) or is_gate_skipped(arguments)
+    if hasattr(arguments, "apply") and hasattr(arguments, "log_dirs") and not is_of_root:
         from logdir.service.log_dirs.owner import become_owner
 
         become_owner(request_of(arguments))
+
+
+def is_gate_skipped(arguments: argparse.Namespace) -> bool:
+    """Return whether an operator lets the broker start without a look at its log dirs."""
+    if arguments.title != "handover" or not arguments.apply:
+        return False
+    from logdir.daemon.socket.gate import is_skipped
+
+    return is_skipped(os.environ)
 
 
 def has_override(arguments: argparse.Namespace) -> bool:

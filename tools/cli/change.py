@@ -15,6 +15,7 @@ from dataclasses import replace
 from logdir.errors import Problem
 from logdir.service.batch import use_cases
 from logdir.service.batch.use_cases import Spec, spec_of
+from logdir.service.log_dirs.first_change import begin
 from logdir.service.report.exit_status import Exit
 from logdir.service.report.following import Next, NextOf, after_change, is_planned
 from logdir.service.report.result import ITEM_COLUMNS, ItemsResult, ItemState, status_of
@@ -100,19 +101,30 @@ def ran_of(arguments: argparse.Namespace, streams: Streams, name: str, request: 
     ran = _run_there(arguments, spec, request, reporter)
     if ran is None:
         with spec.opening(request_of(arguments), changes=arguments.apply) as broker:
+            if arguments.apply:
+                begin(broker, reporter)
             ran = use_cases.run(spec, broker, request, is_applied=arguments.apply, reporter=reporter)
     return ran
 
 
 def require_no_daemon(arguments: argparse.Namespace) -> None:
     """Check that nothing is applied, or no daemon has the broker open. Raises ``WorkRootOwnedError``."""
-    if arguments.apply and (path := _socket_of(arguments)) is not None:
+    if arguments.apply and (path := socket_of_daemon(arguments)) is not None:
         from logdir.daemon.faults import in_use
 
         raise in_use(arguments.title, path)
 
 
-def _socket_of(arguments: argparse.Namespace) -> str | None:
+def note_in_history(arguments: argparse.Namespace, event: str, problems: Sequence[Problem]) -> None:
+    """Append problems to the history of the daemon of ``--config`` if it does not run; a running one does so itself."""
+    if problems and arguments.config is not None and socket_of_daemon(arguments) is None:
+        from logdir.daemon.config import read_config
+        from logdir.daemon.report.history import add_alone
+
+        add_alone(read_config(arguments.config).state_dir, event, [problem.line() for problem in problems])
+
+
+def socket_of_daemon(arguments: argparse.Namespace) -> str | None:
     """Return the socket of the daemon that has this broker open; ``None``: there is none."""
     if arguments.config is None and not os.path.isdir("/etc/logdird"):  # noqa: PTH112
         return None
@@ -123,7 +135,7 @@ def _socket_of(arguments: argparse.Namespace) -> str | None:
 
 def _run_there(arguments: argparse.Namespace, spec: Spec, request: Asked, reporter: TerminalReporter) -> Ran | None:
     """Let the daemon run a use case; return ``None`` if no daemon has this broker open."""
-    if (path := _socket_of(arguments)) is None:
+    if (path := socket_of_daemon(arguments)) is None:
         return None
     from logdir.daemon.socket.find import run_there
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "strays": "list replicas that no metadata claims, and how far that is proven",
     "metadata": "browse or dump the local metadata log",
     "fleet": "scan, plan and report over many brokers",
+    "bug-report": "write an archive for those who look into a fault, without records and secrets",
     "explain": "say what a slug of an error or a finding means, and what to do",
 }
 """Command and line of help. Each command is a module beside this one; only the typed command's is imported."""

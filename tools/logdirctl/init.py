@@ -14,6 +14,7 @@ from logdir.formats.own.work_root_file import WorkRootKind
 from logdir.refusal_slug import Why
 from logdir.service import init
 from logdir.service.init import InitRequest, InitResult, SeveralError, WorkRootItem
+from logdir.service.log_dirs.first_change import what_is_kept
 from logdir.service.log_dirs.ports import connected
 from logdir.service.report.exit_status import exit_for, problems_of
 from logdir.service.report.table import Column, Table
@@ -41,12 +42,12 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     try:
         with connected(asked.broker, needs_all=True) as ports:
             shown = init.plan(ports, asked)
+            if shown.is_first:
+                say(streams, what_is_kept(one.path for one in shown.made()))
             made, problems = init.apply(ports, shown) if arguments.apply else (shown.made(), shown.problems)
     except SeveralError as several:
         found = tuple(problem for error in several.errors for problem in problems_of(error))
         return failed("init", max(map(exit_for, several.errors)), found, streams, as_json=arguments.json)
-    if shown.is_first:
-        say(streams, init.KEPT)
     result = InitResult(applied=arguments.apply, work_roots=made)
     return answer(arguments, streams, result, problems, _shown(arguments, made))
 

@@ -31,7 +31,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in names:
-        import_module(f"tools.logdirctl.{name}").COMMAND.add(commands)
+        import_module(f"tools.logdirctl.{name.replace('-', '_')}").COMMAND.add(commands)
     return parser
 
 

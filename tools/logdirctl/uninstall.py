@@ -11,6 +11,7 @@ import argparse
 
 from logdir.service import uninstall
 from logdir.service.cluster.cluster_state import require_source
+from logdir.service.log_dirs.first_change import begin
 from logdir.service.log_dirs.opening import opened
 from logdir.service.report.following import after_uninstall, is_planned
 from logdir.service.report.result import UninstallResult
@@ -33,6 +34,7 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
     request = request_of(arguments)
     with opened(request, changes=arguments.apply, is_start_block_allowed=True, is_root_needed=False) as broker:
         if arguments.apply:
+            begin(broker, reporter)
             uninstall.prepare(broker)
         shown = uninstall.plan(broker, asked)
         found = uninstall.apply(broker, shown, reporter) if arguments.apply else shown

@@ -15,7 +15,7 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,8 @@ KEPT: Final = 5
 MOST_WAITING: Final = 4096
 """How many lines wait for the disk at most."""
 _SHOWN = 20
+_ALONE_S = 1.0
+"""How long a command waits for the disk of the state directory."""
 
 
 class History:
@@ -189,6 +191,20 @@ class History:
             source = Path(self._path if number == 1 else f"{self._path}.{number - 1}")
             if source.exists():
                 source.replace(f"{self._path}.{number}")
+
+
+def add_alone(state_dir: str, event: str, problems: Sequence[str]) -> None:
+    """Append an event for each problem while no daemon runs; nothing is written if the directory cannot be written.
+
+    Args:
+        state_dir: The state directory.
+        event: The name of the events.
+        problems: The lines of the problems.
+    """
+    history = History(state_dir)
+    for problem in problems:
+        history.add(event, problem=problem)
+    history.close(_ALONE_S)
 
 
 def _text(line: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ Spec: design §5; docs/json.md.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from logdir.daemon.report.status import StatusResult, event_status
@@ -24,7 +24,8 @@ def status_now(
     gaps: GapsFile,
     waiting: Iterable[Problem | None],
     events: Iterable[Mapping[str, object]],
-    unwatched: Collection[str],
+    unwatched: Mapping[str, str],
+    sweep_ms: int,
 ) -> StatusResult:
     """Return the status of now.
 
@@ -36,11 +37,12 @@ def status_now(
         gaps: The gaps between looks.
         waiting: What waits for an operator beside what the look has found; it comes first.
         events: The newest events, oldest first.
-        unwatched: Log dirs without a watch.
+        unwatched: Log dirs without a watch, and why.
+        sweep_ms: Longest time between two sweeps.
     """
-    log_dirs = looked.log_dirs
+    log_dirs, not_watched = looked.log_dirs, ()
     if unwatched:
-        log_dirs = tuple(replace(one, is_watched=False) if one.log_dir in unwatched else one for one in log_dirs)
+        log_dirs, not_watched = shown(log_dirs, unwatched, sweep_ms)
     return replace(
         looked,
         pid=os.getpid(),
@@ -52,7 +54,7 @@ def status_now(
         last_gap_from_ms=None if gaps.last is None else gaps.last.from_ms,
         last_gap_to_ms=None if gaps.last is None else gaps.last.to_ms,
         queued=queued,
-        waiting=tuple(one for one in (*waiting, *looked.waiting) if one is not None),
+        waiting=tuple(one for one in (*waiting, *not_watched, *looked.waiting) if one is not None),
         events=tuple(map(event_status, events)),
         log_dirs=log_dirs,
     )

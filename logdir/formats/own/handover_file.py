@@ -1,16 +1,21 @@
-"""``handover.json``: when the log dirs were last handed over to a broker, and Kafka's checkpoint files as they were.
+"""``handover.json``: when the log dirs were last handed over to a broker, and copies of Kafka's checkpoint files.
 
 A broker rewrites its checkpoint files while it runs, and a start that fails can leave two of them empty. The copies
-show what they held before.
+show what the files held before. There are several: the copy that is made after a failed start must not replace the one
+that was made before it.
 
-Not here: writing the file (``disk.record.handover``), how long a daemon keeps away after it (``daemon.start_awaited``).
+Version 1 has one copy, without inodes; it is read as well.
 
-Spec: design §6 ``handover``; kafka-behaviour §2.9; attacks A22, A30.
+Not here: writing the file (``disk.record.handover``), which copies are kept and what a start lost
+(``decide.checkpoint_copies``), how long a daemon keeps away after a handover (``daemon.start_awaited``).
+
+Spec: design §6 ``handover``, §8; kafka-behaviour §2.9; attacks A22, A30.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -20,11 +25,28 @@ from logdir.formats.own.relayout_file import unpacked
 from logdir.paths import HANDOVER
 
 FILE_NAME: Final = HANDOVER
-VERSION: Final = 1
+VERSION: Final = 2
+READ: Final = (1, VERSION)
+"""The versions that this release reads; it writes ``VERSION`` alone."""
 MAX_BYTES: Final = 16 << 20
-"""Room for checkpoint files of 12 MiB together: some 50,000 replicas in one log dir."""
+"""Room for checkpoint files of 12 MiB together: some 50,000 replicas in one log dir, in one copy."""
+MOST_COPIES: Final = 4
 _MAX_BOOT_ID: Final = 64
+_MAX_INODE: Final = 2**64 - 1
 _KIND: Final = "handover"
+
+
+class CheckpointCopy(NamedTuple):
+    """The checkpoint files of a log dir at one instant, while its broker was stopped."""
+
+    wall_ms: int
+    """Wall clock when they were copied, for people."""
+    checkpoints: Mapping[str, bytes | None]
+    """The bytes of each of Kafka's four checkpoint files, by name; ``None``: there was no such file."""
+    inodes: Mapping[str, int]
+    """The inode of each live partition directory that has an entry in one of them, by name: a directory with another
+    inode is another log, and what is copied says nothing of it.
+    """
 
 
 class HandoverFile(NamedTuple):
@@ -32,21 +54,30 @@ class HandoverFile(NamedTuple):
 
     boot_id: str
     boottime_ms: int
-    """``CLOCK_BOOTTIME`` at the handover."""
+    """``CLOCK_BOOTTIME`` at the last handover."""
     wall_ms: int
-    """Wall clock at the handover, for people."""
-    checkpoints: Mapping[str, bytes | None]
-    """The bytes of each of Kafka's four checkpoint files, by name; ``None``: there was no such file."""
+    """Wall clock at the last handover, for people."""
+    copies: tuple[CheckpointCopy, ...]
+    """Newest first, 1 to ``MOST_COPIES``."""
+
+    @property
+    def checkpoints(self) -> Mapping[str, bytes | None]:
+        """The checkpoint files at the last handover."""
+        return self.copies[0].checkpoints
 
 
 def render(value: HandoverFile) -> bytes:
-    """Return the bytes of ``handover.json``.
+    """Return the bytes of ``handover.json``, always in the newest version.
 
     Raises:
-        ValueError: the file would be larger than ``MAX_BYTES``, or not all four checkpoint files are named.
+        ValueError: the file would be larger than ``MAX_BYTES``, there is no copy or there are too many, or a copy does
+            not name all four checkpoint files.
     """
-    if value.checkpoints.keys() != set(NAMES):
-        raise ValueError(f"{FILE_NAME}: the files {', '.join(NAMES)}, not {', '.join(value.checkpoints)}")
+    if not 0 < len(value.copies) <= MOST_COPIES:
+        raise ValueError(f"{FILE_NAME}: 1 to {MOST_COPIES} copies, not {len(value.copies)}")
+    for copy in value.copies:
+        if copy.checkpoints.keys() != set(NAMES):
+            raise ValueError(f"{FILE_NAME}: the files {', '.join(NAMES)}, not {', '.join(copy.checkpoints)}")
     data = own_json.render(
         _KIND,
         VERSION,
@@ -54,10 +85,17 @@ def render(value: HandoverFile) -> bytes:
             "boot_id": value.boot_id,
             "boottime_ms": value.boottime_ms,
             "wall_ms": value.wall_ms,
-            "checkpoints": {
-                name: None if kept is None else base64.b64encode(kept).decode("ascii")
-                for name, kept in value.checkpoints.items()
-            },
+            "copies": [
+                {
+                    "wall_ms": copy.wall_ms,
+                    "checkpoints": {
+                        name: None if kept is None else base64.b64encode(kept).decode("ascii")
+                        for name, kept in copy.checkpoints.items()
+                    },
+                    "inodes": dict(copy.inodes),
+                }
+                for copy in value.copies
+            ],
         },
     )
     if len(data) > MAX_BYTES:
@@ -76,17 +114,35 @@ def parse(data: bytes, path: str = "") -> HandoverFile:
         MalformedFileError: cut off, altered, too large, or a key is missing or has a wrong value.
         UnsupportedVersionError: the file has another version.
     """
-    values = own_json.parse(data, path, _KIND, VERSION, most_bytes=MAX_BYTES)
-    boot_id = values.text("boot_id")
+    version, values = own_json.parse_versions(data, path, _KIND, READ, most_bytes=MAX_BYTES)
+    boot_id, wall_ms = values.text("boot_id"), values.number("wall_ms")
     if not 0 < len(boot_id) <= _MAX_BOOT_ID:
         raise values.refused("boot_id", f"1 to {_MAX_BOOT_ID} characters")
+    if version == 1:
+        copies = [CheckpointCopy(wall_ms, _checkpoints(values, path), {})]
+    else:
+        # The digest was checked above, so these bytes are parsed again safely.
+        listed = json.loads(data).get("copies")
+        if not isinstance(listed, list) or not 0 < len(listed) <= MOST_COPIES:
+            raise values.refused("copies", f"a list of 1 to {MOST_COPIES} copies")
+        copies = [_copy(one, path, f"copies[{number}].") for number, one in enumerate(listed)]
+    return HandoverFile(boot_id, values.number("boottime_ms"), wall_ms, tuple(copies))
+
+
+def _copy(value: object, path: str, within: str) -> CheckpointCopy:
+    values = own_json.Values(value, path, within)
+    named = value.get("inodes") if isinstance(value, dict) else None
+    if not isinstance(named, dict):
+        raise values.refused("inodes", "an object")
+    inodes = own_json.Values(named, path, f"{within}inodes.")
+    return CheckpointCopy(
+        values.number("wall_ms"), _checkpoints(values, path), {name: inodes.number(name, _MAX_INODE) for name in named}
+    )
+
+
+def _checkpoints(values: own_json.Values, path: str) -> Mapping[str, bytes | None]:
     kept = values.inner("checkpoints")
     packed = {name: kept.text_or_none(name) for name in NAMES}
-    return HandoverFile(
-        boot_id=boot_id,
-        boottime_ms=values.number("boottime_ms"),
-        wall_ms=values.number("wall_ms"),
-        checkpoints={
-            name: None if text is None else unpacked(text, path, f"checkpoints.{name}") for name, text in packed.items()
-        },
-    )
+    return {
+        name: None if text is None else unpacked(text, path, f"checkpoints.{name}") for name, text in packed.items()
+    }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
@@ -78,6 +78,27 @@ def parse(data: bytes, path: str, kind: str, version: int, *, most_bytes: int | 
         UnsupportedVersionError: the file has a different version.
         MalformedFileError: too large, not one line of JSON with the key ``kind``, or a wrong digest.
     """
+    return parse_versions(data, path, kind, (version,), most_bytes=most_bytes)[1]
+
+
+def parse_versions(
+    data: bytes, path: str, kind: str, versions: Sequence[int], *, most_bytes: int | None = None
+) -> tuple[int, Values]:
+    """Parse a file of which several versions are read, and check its digest.
+
+    Args:
+        data: The whole file.
+        path: Where it lies, for the error.
+        kind: The key that holds the version.
+        versions: The supported versions, lowest first.
+        most_bytes: Maximum size of the file; ``None``: any.
+
+    Returns:
+        The version of the file, and all keys except the version and the digest.
+
+    Raises:
+        UnsupportedVersionError, MalformedFileError: as ``parse``.
+    """
     if most_bytes is not None and len(data) > most_bytes:
         raise MalformedFileError(path, expected=f"at most {most_bytes} bytes", found=len(data))
     if not data.endswith(b"\n") or data.count(b"\n") != 1:
@@ -91,10 +112,10 @@ def parse(data: bytes, path: str, kind: str, version: int, *, most_bytes: int | 
     found = values.pop(kind)
     if type(found) is not int:
         raise MalformedFileError(path, expected=f"a version number in {kind}", found=found)
-    if found != version:
+    if found not in versions:
         raise UnsupportedVersionError(
             path,
-            expected=f"{kind} version {version}",
+            expected=f"{kind} version {' or '.join(map(str, versions))}",
             found=found,
             fix="use the logdird release that wrote this file; nothing was touched",
         )
@@ -102,7 +123,7 @@ def parse(data: bytes, path: str, kind: str, version: int, *, most_bytes: int | 
     digest = _digest(_line({kind: found, **values}))
     if stored != digest:
         raise MalformedFileError(path, expected=f"{DIGEST} {digest} of the other keys", found=stored)
-    return Values(values, path)
+    return found, Values(values, path)
 
 
 def parse_json(data: bytes) -> Any:

@@ -1,8 +1,13 @@
 """``work-root.json``: the owner of a work root. It is written last, so its presence shows that the work root is whole.
 
-Unknown keys are ignored. Not here: the place of the file and who may work there (``disk.root.work_root``).
+Its version is that of the whole work root. A release that does not know it refuses the work root by name, so that it
+does not misread the other files there. Version 1 is that of 0.2.0. In version 2 ``heartbeat.json`` may say from when on
+a boot counts (``from_ms``), which 0.2.0 would drop: it would purge too early.
 
-Spec: design §3.2; attacks A25, A26; style §5.5.
+Unknown keys are ignored. Not here: the place of the file and who may work there (``disk.root.work_root``), the change
+from version 1 to 2 (``disk.root.upgrade``).
+
+Spec: design §3.2; attacks A24, A25, A26; style §5.5.
 """
 
 from __future__ import annotations
@@ -15,7 +20,9 @@ from logdir.formats.own import own_json
 from logdir.ids import ClusterId, DirectoryId
 
 KIND = "work_root"
-VERSION = 1
+VERSION = 2
+READ = (1, VERSION)
+"""The versions that this release reads; it writes ``VERSION`` alone."""
 
 
 class WorkRootKind(Enum):
@@ -68,6 +75,8 @@ class WorkRootFile(NamedTuple):
     made_at_ms: int
     unsupported_fs: bool = False
     """Whether the operator allowed an unsupported file system (``init --even-on-unsupported-fs``)."""
+    version: int = VERSION
+    """Of the file that was read."""
 
 
 def parse(data: bytes, path: str = "") -> WorkRootFile:
@@ -82,7 +91,7 @@ def parse(data: bytes, path: str = "") -> WorkRootFile:
         MalformedFileError: cut off, altered, or a key is missing or has a wrong value.
         InvalidIdError: ``directory_id`` is no id.
     """
-    values = own_json.parse(data, path, KIND, VERSION)
+    version, values = own_json.parse_versions(data, path, KIND, READ)
     cluster_id = values.text_or_none("cluster_id")
     directory_id = values.text_or_none("directory_id")
     belongs = Belonging(
@@ -92,11 +101,11 @@ def parse(data: bytes, path: str = "") -> WorkRootFile:
     )
     kind = values.one_of("kind", WorkRootKind)
     unsupported_fs = values.has("unsupported_fs") and values.flag("unsupported_fs")
-    return WorkRootFile(kind, belongs, values.text("log_dir"), values.number("made_at_ms"), unsupported_fs)
+    return WorkRootFile(kind, belongs, values.text("log_dir"), values.number("made_at_ms"), unsupported_fs, version)
 
 
 def render(value: WorkRootFile) -> bytes:
-    """Return the bytes of ``work-root.json``.
+    """Return the bytes of ``work-root.json``, always in the newest version.
 
     Raises:
         ValueError: the path or cluster id is not UTF-8.

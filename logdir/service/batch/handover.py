@@ -1,20 +1,20 @@
 """The use case *handover*: before a broker starts, finish or undo what is unfinished, and lift the start block.
 
 Refused while a log dir of the broker is lacking (law 5), or something that must be finished is left. Other trouble is a
-problem of the result and refuses nothing: it keeps no broker down. The checkpoint files are kept as they are, because a
-broker that does not get through its start empties two of them.
+problem of the result and refuses nothing: it keeps no broker down. The checkpoint files are compared with their copies
+and copied, because a broker that does not get through its start empties two of them.
 
-Not here: how a layout change is ended (``decide.layout.handover``), crash recovery (``disk.recover_broker``), how long
-a daemon keeps away afterwards (``daemon.start_awaited``).
+Not here: how a layout change is ended (``decide.layout.handover``), crash recovery (``disk.recover_broker``), what
+checkpoint files lost (``checkpoint_losses``), how long a daemon keeps away afterwards (``daemon.start_awaited``).
 
 Spec: design §2 laws 4, 5, §6 ``handover``, §8; attacks A16, A22, A30, A37.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from logdir.decide.layout.action import Decision
@@ -24,10 +24,11 @@ from logdir.disk.kernel.kernel_clock import read_instant
 from logdir.disk.record import handover, start_block
 from logdir.disk.record.start_block import StartBlockState
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
+from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.names import parse_work_dir
 from logdir.paths import INCOMING
 from logdir.refusal_slug import Why
+from logdir.service.batch.checkpoint_losses import LogStarts, compared, problems_of, put_back, restorable
 from logdir.service.batch.layout_phases import carry_out, look_all
 from logdir.service.log_dirs.open_broker import OpenBroker
 from logdir.service.log_dirs.os_errors import map_os_errors
@@ -49,9 +50,16 @@ class HandoverRequest:
 
     skipped: tuple[str, ...] = ()
     """Log dirs that may be lacking: the operator has seen to it that their partitions come back."""
+    log_starts: LogStarts | None = None
+    """What becomes of log starts that a start of the broker lost; ``None``: they are reported."""
+    is_recovery_only: bool = False
+    """Whether only what was interrupted is finished or undone: no broker starts next."""
 
     def require_valid(self) -> None:
-        """Return: every request is valid."""
+        """Check that no log starts are to be changed where only recovery is asked for. Raises ``ConfigError``."""
+        if self.is_recovery_only and self.log_starts is not None:
+            expected, fix = "a recovery alone", "leave one of the options out"
+            raise ConfigError((Problem("config-error", "--recover-only", expected, "--log-starts beside it", fix),))
 
 
 def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporter: Reporter) -> Ran:
@@ -69,8 +77,9 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
             unfinished cannot be finished.
         LogDirError: as ``OpenBroker.recover``, or a log dir cannot be read.
     """
+    if asked.is_recovery_only:
+        return _recovered(broker, is_applied=is_applied)
     _require_whole(broker, asked)
-    not_kept: list[Problem] = []
     if is_applied:
         broker.recover()
         _require_whole(broker, asked)
@@ -79,21 +88,47 @@ def run(broker: OpenBroker, asked: HandoverRequest, *, is_applied: bool, reporte
     views = look_all(broker.open_dirs, broker.begin_at)
     decision = hand_over(views, is_begun=block is not StartBlockState.NONE)
     _require_allowed(broker, decision)
+    details = _layout_details(broker, decision, is_applied=is_applied)
+    if is_applied and decision.phases:
+        _end(broker, asked, decision, reporter)
+    if asked.log_starts is LogStarts.RESTORE:
+        details = _restore_log_starts(broker, details, is_applied=is_applied)
     if is_applied:
-        if decision.phases:
-            _end(broker, asked, decision, reporter)
-        not_kept = _keep(broker)
+        problems: Sequence[Problem] = _keep(broker, is_accepted=asked.log_starts is LogStarts.ACCEPT)
         _require_whole(broker, asked)
-    return Ran(
-        exit=Exit.DONE,
-        problems=(*broker.notes, *not_kept),
-        result=HandoverResult(
-            applied=is_applied,
-            items=tuple(_items(broker, decision, ItemState.DONE if is_applied else ItemState.PLANNED)),
-            start_block=block,
-        ),
-        lines=(_line(broker, is_applied=is_applied),),
+    else:
+        problems = compared(broker, broker.open_dirs)
+    return _ran(broker, details, problems, block, _line(broker, is_applied=is_applied), is_applied=is_applied)
+
+
+def _ran(
+    broker: OpenBroker,
+    details: Mapping[str, str],
+    problems: Sequence[Problem],
+    block: StartBlockState,
+    line: str,
+    *,
+    is_applied: bool,
+) -> Ran:
+    state = ItemState.DONE if is_applied else ItemState.PLANNED
+    items = tuple(
+        ItemResult(log_dir=open_dir.log_dir, path=".", state=state, detail=details.get(open_dir.log_dir, ""))
+        for open_dir in broker.open_dirs
     )
+    result = HandoverResult(applied=is_applied, items=items, start_block=block)
+    return Ran(exit=Exit.DONE, problems=(*broker.notes, *problems), result=result, lines=(line,))
+
+
+def _recovered(broker: OpenBroker, *, is_applied: bool) -> Ran:
+    """Finish or undo what was interrupted, and nothing else: whether a broker may start is the next handover's."""
+    if is_applied:
+        broker.recover()
+    detail = "what was interrupted is finished or undone" if is_applied else "what was interrupted would be ended"
+    details = {open_dir.log_dir: detail for open_dir in broker.changeable}
+    line = "recovered" if is_applied else "would be recovered"
+    ran = _ran(broker, details, (), _start_block(broker), f"{_counted(broker)} {line}", is_applied=is_applied)
+    is_whole = not (broker.notes or broker.missing or broker.ports.suspect)
+    return ran if is_whole else replace(ran, exit=Exit.PROBLEMS)
 
 
 def _require_whole(broker: OpenBroker, asked: HandoverRequest) -> None:
@@ -193,39 +228,59 @@ def _end(broker: OpenBroker, asked: HandoverRequest, decision: Decision, reporte
         raise error
 
 
-def _keep(broker: OpenBroker) -> list[Problem]:
-    """Keep the checkpoint files of every log dir that may be changed; return why some could not be kept."""
-    problems = []
+def _restore_log_starts(broker: OpenBroker, details: Mapping[str, str], *, is_applied: bool) -> Mapping[str, str]:
+    """Write lost log starts back into every log dir that may be changed; return the details with what was done."""
+    found = dict(details)
+    for open_dir in broker.changeable:
+        wanted, left = restorable(broker, open_dir)
+        if is_applied and wanted:
+            with broker.batch():
+                put_back(broker, open_dir, wanted)
+        done = "restored" if is_applied else "to be restored"
+        found[open_dir.log_dir] += f"; log starts {done}: {len(wanted)}"
+        if left:
+            why = "left, because the ends of their logs lie before them or are not known"
+            found[open_dir.log_dir] += f"; {why}: {len(left)}"
+    return found
+
+
+def _keep(broker: OpenBroker, *, is_accepted: bool) -> list[Problem]:
+    """Compare and keep the checkpoint files of every log dir that may be changed; return what they lost, and why some
+    could not be kept.
+    """
+    problems: list[Problem] = []
     for open_dir in broker.changeable:
         with broker.batch():
             try:
                 with map_os_errors(open_dir.log_dir):
-                    handover.keep(open_dir, read_instant())
+                    losses = broker.begin_at(handover.keep, open_dir, read_instant(), is_accepted=is_accepted).result()
+                problems += problems_of(open_dir.log_dir, losses)
             except LogDirSuspectError as error:
                 broker.ports.note(error)
-            except (LogDirError, ValueError) as error:
-                problems.append(_not_kept(open_dir.log_dir, error))
+            except LogDirError as error:
+                problems += (_not_kept(open_dir.log_dir, error), *compared(broker, (open_dir,)))
     return problems
 
 
-def _not_kept(log_dir: str, error: LogDirError | ValueError) -> Problem:
-    expected, found, fix = "a copy of the four checkpoint files", str(error), "the broker may start without it"
-    if isinstance(error, LogDirError):
-        problem = error.problem()
-        found, fix = f"{problem.path}: {problem.found}", f"{fix}; {problem.fix}"
-    return Problem(NOT_KEPT, log_dir, expected, found, fix)
+def _not_kept(log_dir: str, error: LogDirError) -> Problem:
+    problem = error.problem()
+    fix = f"the broker may start without it; {problem.fix}"
+    return Problem(NOT_KEPT, log_dir, "a copy of the four checkpoint files", f"{problem.path}: {problem.found}", fix)
 
 
-def _items(broker: OpenBroker, decision: Decision, state: ItemState) -> Iterator[ItemResult]:
+def _layout_details(broker: OpenBroker, decision: Decision, *, is_applied: bool) -> Mapping[str, str]:
     detail = "no change of layout is unfinished"
     if decision.phases:
-        ended = "was ended, and the start block lifted" if state is ItemState.DONE else "would be ended"
+        ended = "was ended, and the start block lifted" if is_applied else "would be ended"
         detail = f"a change of layout {ended}"
-    for open_dir in broker.open_dirs:
-        yield ItemResult(log_dir=open_dir.log_dir, path=".", state=state, detail=detail)
+    return {open_dir.log_dir: detail for open_dir in broker.open_dirs}
 
 
 def _line(broker: OpenBroker, *, is_applied: bool) -> str:
-    count = len(broker.open_dirs)
-    dirs = f"{count} log dir{'' if count == 1 else 's'}"
+    dirs = _counted(broker)
     return f"{dirs} handed over: a broker may start" if is_applied else f"{dirs} would be handed over"
+
+
+def _counted(broker: OpenBroker) -> str:
+    count = len(broker.open_dirs)
+    return f"{count} log dir{'' if count == 1 else 's'}"

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from logdir.paths import SKIP_GATE
 from logdir.service.systemd.unit_text import argument, word
 
 UNITS: Final = "etc/systemd/system"
@@ -26,8 +27,10 @@ _GATE_S: Final = 600
 """A handover ends within half a minute also beside a log dir that hangs; taking back the layout of very many replicas
 takes longer. A broker of ``Type=simple``, as nearly all are, starts in no time after it.
 """
-_BYPASSED: Final = 'if [ -e "$$1" ]; then echo "logdird: no start gate: $$1 is there"; else shift; exec "$$@"; fi'
-"""A shell, so that the bypass works beside a broken installation, too; ``$$`` is a dollar sign for it."""
+_GATED: Final = (
+    f'case "$${SKIP_GATE}" in ""|0|no|false) exec "$$@";; *) echo "logdird: gate-skipped: {SKIP_GATE} is set";; esac'
+)
+"""A shell, so that the way round works beside a broken installation, too; ``$$`` is a dollar sign for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +61,6 @@ class Facts:
     """Whether the cluster is asked, over TCP."""
     status_listen: tuple[str, int] | None = None
     metrics_listen: tuple[str, int] | None = None
-
-
-def bypass_of(name: str) -> str:
-    """Return the file that lets the broker start without its start gate, until it is removed or the host restarts."""
-    return f"/run/logdird/{name}.bypass"
 
 
 def drop_ins(facts: Facts) -> dict[str, str]:
@@ -164,7 +162,6 @@ def _gate(facts: Facts, unit: str) -> str:
     name = facts.name
     ours = f"logdird-recover@{name}.service logdird@{name}.service"
     command = f"{argument(f'{facts.programs}/logdirctl')} handover --quiet --config /etc/logdird/{name}.yaml"
-    bypass = bypass_of(name)
     return _text(
         "[Unit]",
         f"Wants={ours}",
@@ -174,9 +171,10 @@ def _gate(facts: Facts, unit: str) -> str:
         "# What logdird has not finished is finished or undone, and it takes no lock of Kafka's until the broker runs.",
         "# The broker is not started without one of its disks: its partitions would come back empty elsewhere. Why it",
         f"# is not started stands in the journal (journalctl -u {unit}).",
-        f"# To start it without asking logdird: touch {bypass}; it counts until it is removed, or the host restarts.",
+        f"# To start it without asking logdird: systemctl set-environment {SKIP_GATE}=1; it counts until systemctl",
+        f"# unset-environment {SKIP_GATE}, or until the host restarts.",
         f"TimeoutStartSec={_GATE_S}",
-        f"ExecStartPre=/bin/sh -c '{_BYPASSED}' gate {bypass} {command}",
+        f"ExecStartPre=/bin/sh -c '{_GATED}' gate {command}",
     )
 
 

@@ -15,8 +15,9 @@ import pytest
 from logdir import clock
 from logdir.daemon.start_awaited import StartAwaited
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import RefusedError
+from logdir.errors import Problem, RefusedError
 from logdir.refusal_slug import Why
+from logdir.service.batch.handover import HandoverRequest
 from logdir.service.batch.use_cases import NAMES, spec_of
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.logdir.daemon.rig import daemon, until
@@ -114,6 +115,14 @@ def test_after_a_restart_the_file_says_when_it_was(
     # Once: a file that stays unreadable does not keep the daemon away for ever.
     awaited.read([cast(OpenLogDir, one)])
     assert not awaited.is_on
+
+
+def test_a_mere_recovery_does_without_a_log_dir_that_failed(now: list[int]) -> None:
+    failed = {"/d2": Problem("log-dir-offline", "/d2", "a directory", "nothing")}
+    awaited, spec = StartAwaited(), spec_of("handover")
+    assert not awaited.is_opening_needed(spec, HandoverRequest(is_recovery_only=True), failed)
+    assert not awaited.is_opening_needed(spec, HandoverRequest(skipped=("/d2",)), failed)
+    assert awaited.is_opening_needed(spec, HandoverRequest(), failed)
 
 
 @pytest.mark.slow

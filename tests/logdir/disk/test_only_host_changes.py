@@ -66,6 +66,7 @@ WRITERS = {
     "logdir/daemon/socket/socket_lock.py": "the lock file beside the control socket, on no disk of the broker",
     "logdir/daemon/process.py": "makes the state directory and the folder of the socket, on no disk of the broker",
     "logdir/service/systemd/drop_in_files.py": "drop-ins of units below /etc: it refuses to write into a log dir",
+    "logdir/service/bug_report/archive.py": "the file of a bug report, wherever the operator wants it outside log dirs",
     "logdir/service/inventory_files.py": "the inventory file, wherever the operator wants it",
     "migrate/plan/publish.py": "plans and reports, wherever the operator wants them",
     "migrate/source/snapshot.py": "hands inventories to the writer of inventories",

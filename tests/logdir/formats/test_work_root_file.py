@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_it_is_one_line_of_json_with_sorted_keys_and_a_digest() -> None:
     assert list(values) == sorted(values)
     assert values.pop("sha256")
     assert values == {
-        "work_root": 1,
+        "work_root": 2,
         "kind": "beside",
         "cluster_id": "MkU3OEVBNTcwNTJENDM2Qk",
         "node_id": 1,
@@ -41,19 +42,26 @@ def test_it_is_one_line_of_json_with_sorted_keys_and_a_digest() -> None:
     }
 
 
-def _with(**changed: object) -> bytes:
+def _with(version: int = 2, **changed: object) -> bytes:
     values = json.loads(work_root_file.render(FILE))
     del values["sha256"], values["work_root"]
-    return own_json.render("work_root", 1, {**values, **changed})
+    return own_json.render("work_root", version, {**values, **changed})
 
 
 def test_a_key_we_do_not_know_is_passed_over() -> None:
     assert work_root_file.parse(_with(later="x")) == FILE
 
 
-def test_a_newer_version_is_refused_by_name() -> None:
-    data = own_json.render("work_root", 2, {"kind": "elsewhere"})
-    with pytest.raises(UnsupportedVersionError, match=r"/w/work-root.json.*work_root version 1.*found 2"):
+def test_the_version_of_0_2_0_is_read_and_written_as_that_of_this_release() -> None:
+    read = work_root_file.parse(_with(1))
+    assert read == FILE._replace(version=1)
+    assert work_root_file.render(read) == work_root_file.render(FILE)
+
+
+@pytest.mark.parametrize("version", [0, 3, 2**40])
+def test_another_version_is_refused_by_name(version: int) -> None:
+    data = own_json.render("work_root", version, {"kind": "elsewhere"})
+    with pytest.raises(UnsupportedVersionError, match=rf"/w/work-root.json.*work_root version 1 or 2.*found {version}"):
         work_root_file.parse(data, "/w/work-root.json")
 
 
@@ -71,7 +79,7 @@ def test_a_newer_version_is_refused_by_name() -> None:
     ],
     ids=str,
 )
-def test_a_value_of_another_type_is_refused(changed: dict[str, object], error: type[FormatError]) -> None:
+def test_a_value_of_another_type_is_refused(changed: dict[str, Any], error: type[FormatError]) -> None:
     with pytest.raises(error, match="/w"):
         work_root_file.parse(_with(**changed), "/w")
 

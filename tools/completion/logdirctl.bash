@@ -67,6 +67,7 @@ _logdirctl() {
         'logdirctl fleet scan' | \
         'logdirctl fleet plan' | \
         'logdirctl fleet report' | \
+        'logdirctl bug-report' | \
         'logdirctl explain')
             command="$command $word"
             ;;
@@ -74,12 +75,12 @@ _logdirctl() {
     done
     case $command in
     'logdirctl')
-        below='status disk inventory init reconcile stage capture staged layout handover uninstall describe strays metadata fleet explain'
+        below='status disk inventory init reconcile stage capture staged layout handover uninstall describe strays metadata fleet bug-report explain'
         options='--help --version'
         ;;
     'logdirctl status')
-        options='--help --config --socket --watch --json'
-        files='--config --socket'
+        options='--help --config --socket --watch --html --json'
+        files='--config --socket --html'
         ;;
     'logdirctl disk')
         below='release'
@@ -98,12 +99,12 @@ _logdirctl() {
         nothing='--disk-timeout'
         ;;
     'logdirctl init')
-        options='--help --server-properties --log-dirs --config --disk-timeout --skip-log-dir --apply --json --work-root'
+        options='--help --server-properties --log-dirs --config --disk-timeout --skip-log-dir --apply --json --work-root --systemd --unit --root'
         overrides='--even-if-stale-disk --even-on-unsupported-fs --even-if-found'
         files='--server-properties --config'
-        dirs='--skip-log-dir --even-if-stale-disk'
+        dirs='--skip-log-dir --even-if-stale-disk --root'
         lists='--log-dirs'
-        nothing='--disk-timeout'
+        nothing='--disk-timeout --unit'
         ;;
     'logdirctl reconcile')
         options='--help --from --high-watermark --leader-epoch --server-properties --log-dirs --config --disk-timeout --skip-log-dir --apply --json --delay --delay-ms --protect --internal --max-staged-percent --max-age --max-age-ms'
@@ -232,11 +233,11 @@ _logdirctl() {
         nothing='--disk-timeout'
         ;;
     'logdirctl handover')
-        options='--help --server-properties --log-dirs --config --disk-timeout --skip-log-dir --plan --quiet --json'
+        options='--help --server-properties --log-dirs --config --disk-timeout --skip-log-dir --log-starts --recover-only --at-most --plan --quiet --json'
         files='--server-properties --config'
         dirs='--skip-log-dir'
         lists='--log-dirs'
-        nothing='--disk-timeout'
+        nothing='--disk-timeout --at-most'
         ;;
     'logdirctl uninstall')
         options='--help --server-properties --log-dirs --config --disk-timeout --skip-log-dir --apply --json --restore --from --high-watermark --leader-epoch'
@@ -320,6 +321,12 @@ _logdirctl() {
         files='-o --output'
         takes=dirs
         ;;
+    'logdirctl bug-report')
+        options='--help --server-properties --log-dirs --config --disk-timeout --output --json'
+        files='--server-properties --config -o --output'
+        lists='--log-dirs'
+        nothing='--disk-timeout'
+        ;;
     'logdirctl explain')
         options='--help --json'
         ;;
@@ -335,6 +342,7 @@ _logdirctl() {
     'logdirctl layout check --even-if-found') _logdird_words 'layout-file-missing' "$current"; return ;;
     'logdirctl layout apply --even-if-found') _logdird_words 'layout-file-missing' "$current"; return ;;
     'logdirctl layout rollback --even-if-found') _logdird_words 'layout-file-missing' "$current"; return ;;
+    'logdirctl handover --log-starts') _logdird_words 'restore accept' "$current"; return ;;
     esac
     if [[ $before == -* ]]; then
         case " $files " in *" $before "*) _logdird_paths -f "$current"; return ;; esac

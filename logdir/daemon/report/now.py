@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from logdir.daemon.report.status import StatusResult, event_status
 from logdir.daemon.state import DaemonState
+from logdir.daemon.watches import shown
 from logdir.errors import Problem
 from logdir.formats.own.gaps_file import GapsFile
 

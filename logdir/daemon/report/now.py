@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from logdir.daemon.report.status import StatusResult, event_status
+from logdir.daemon.report.status import LogDirStatus, StatusResult, event_status
 from logdir.daemon.state import DaemonState
 from logdir.daemon.watches import shown
 from logdir.errors import Problem
@@ -41,7 +41,8 @@ def status_now(
         unwatched: Log dirs without a watch, and why.
         sweep_ms: Longest time between two sweeps.
     """
-    log_dirs, not_watched = looked.log_dirs, ()
+    log_dirs: tuple[LogDirStatus, ...] = looked.log_dirs
+    not_watched: tuple[Problem, ...] = ()
     if unwatched:
         log_dirs, not_watched = shown(log_dirs, unwatched, sweep_ms)
     return replace(

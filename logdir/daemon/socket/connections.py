@@ -26,6 +26,7 @@ from logdir import clock
 from logdir.daemon.socket.places import Places
 
 if TYPE_CHECKING:
+    from logdir.daemon.report.status import StatusResult
     from logdir.daemon.socket.operating import Operating
     from logdir.daemon.socket.reads import Reads
     from logdir.daemon.supervisor import Supervisor
@@ -192,3 +193,7 @@ class ControlConnections(Connections):
         """Take the socket, as ``Connections``, and what the handlers ask: daemon, reads and operations."""
         super().__init__(listener, handler, busy=busy, deadline_ms=deadline_ms)
         self.supervisor, self.reads, self.operating = supervisor, reads, operating
+        self.making = threading.Lock()
+        """Held while an answer is made from memory."""
+        self.kept_status: tuple[StatusResult, bytes] | None = None
+        """The newest status that was asked for, and its JSON; used under ``making``."""

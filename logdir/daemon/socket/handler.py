@@ -12,9 +12,10 @@ import logging
 import os
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -102,23 +103,35 @@ class Handler(HttpHandler):
             self._send(of_fault(self.about, error))
 
     def _get(self) -> None:
-        daemon = self.server.supervisor
         match self.path:
-            case routes.STATUS:
-                self._give(found("status", daemon.status()).data, _JSON)
-            case routes.METRICS:
-                # Loaded by the first who asks: a daemon that nobody scrapes needs no library for it.
-                from logdir.daemon.metrics import exposition
-
-                self._give(exposition.text_of(daemon), exposition.CONTENT_TYPE)
-            case routes.PAGE:
-                from logdir.daemon.page.render import render
-
-                self._give(utf8(render(daemon.status(), clock.now_ms())).encode(), _HTML)
+            case routes.STATUS | routes.METRICS | routes.PAGE:
+                self.server.has_read(self.connection)
+                # One at a time: many who ask take no more of the interpreter from the thread of changes than one does.
+                with self.server.making:
+                    data, kind = self._made()
+                self._give(data, kind)
             case routes.OPENAPI:
                 self._give(_document(), _JSON)
             case _:
                 self._get_operation()
+
+    def _made(self) -> tuple[bytes, str]:
+        """Return what is made from memory, and its media type; the caller holds ``making``."""
+        daemon, server = self.server.supervisor, self.server
+        if self.path == routes.METRICS:
+            # Loaded by the first who asks: a daemon that nobody scrapes needs no library for it.
+            from logdir.daemon.metrics import exposition
+
+            return exposition.text_of(daemon), exposition.CONTENT_TYPE
+        status = daemon.status()
+        if self.path == routes.PAGE:
+            from logdir.daemon.page.render import render
+
+            return utf8(render(status, clock.now_ms())).encode(), _HTML
+        kept = server.kept_status
+        if kept is None or kept[0] is not status:  # As long as nothing changes it is the same object.
+            kept = server.kept_status = status, found("status", status).data
+        return kept[1], _JSON
 
     def _get_operation(self) -> None:
         identity = routes.operation_at(self.path)
@@ -141,10 +154,12 @@ class Handler(HttpHandler):
             return
         name = routes.use_case_at(self.path)
         if name is None:
+            self.is_rest_unread = True
             self._refuse(404, "no-such-path", f"{routes.USE_CASES}NAME of a use case", "another path")
             return
         self.about = name
         if name in NEED_CLOSED:
+            self.is_rest_unread = True
             self._send(refusal(409, name, in_use(name, self.server.supervisor.config.socket).problem()))
         elif (reading := READINGS.get(name)) is not None:
             self._read(reading)
@@ -276,31 +291,17 @@ class Handler(HttpHandler):
         self._send_data(reply.status, reply.data, _JSON)
 
     def _send_data(self, status: int, data: bytes, kind: str, **headers: str) -> None:
-        head = self._head(status, len(data), kind, **headers)
-        self.connection.settimeout(self.server.deadline_ms / 1000)
-        self.connection.sendall(head + data)  # One deadline for all of it, however slowly it is taken.
+        self.send_parts((self.head(status, len(data), {"Content-Type": kind, **headers}), data))
 
     def _send_content(self, content: Content) -> None:
-        """Send an answer from its file, with one deadline for all of it."""
-        until_ms = clock.monotonic_ms() + self.server.deadline_ms
-        data, offset = self._head(200, content.size, _JSON), 0
-        while data:
-            left_ms = until_ms - clock.monotonic_ms()
-            if left_ms <= 0:
-                raise TimeoutError("the client is too slow")
-            self.connection.settimeout(left_ms / 1000)
-            self.connection.sendall(data)
-            data = os.pread(content.file, _PART, offset)
-            offset += len(data)
+        """Send an answer from its file."""
+        head = self.head(200, content.size, {"Content-Type": _JSON})
+        self.send_parts(chain((head,), _parts_of(content)))
 
-    def _head(self, status: int, size: int, kind: str, **headers: str) -> bytes:
-        """Return the head of an answer."""
-        self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Connection", "close")
-        self.end_headers()
-        return self.wfile.getvalue()
+
+def _parts_of(content: Content) -> Iterator[bytes]:
+    """Yield an answer in parts, read from its file."""
+    offset = 0
+    while part := os.pread(content.file, _PART, offset):
+        yield part
+        offset += len(part)

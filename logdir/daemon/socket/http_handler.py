@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Final
 
+from logdir import clock
 from logdir.daemon.socket.connections import Connections, Incoming
 from logdir.text import printable
 
@@ -32,7 +33,7 @@ class HttpHandler(BaseHTTPRequestHandler):
     server: Connections
     raw_requestline: bytes
     wfile: io.BytesIO
-    """The answer, until it is sent as a whole."""
+    """The head of the answer, until it is sent."""
 
     def setup(self) -> None:
         """Read from the client until its deadline, and write to memory."""
@@ -63,6 +64,42 @@ class HttpHandler(BaseHTTPRequestHandler):
             return False
         return super().parse_request()
 
+    def head(self, status: int, size: int, headers: Mapping[str, str]) -> bytes:
+        """Return the head of an answer.
+
+        Args:
+            status: Of HTTP.
+            size: The length of the body in bytes.
+            headers: Beside the length.
+        """
+        self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(size))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        return self.wfile.getvalue()
+
+    def send_parts(self, parts: Iterable[bytes]) -> None:
+        """Send an answer, with one deadline for all of it, however slowly it is taken.
+
+        No part is copied: what many clients take slowly lies in memory once, if it is the same object.
+
+        Args:
+            parts: The head, and the body in one part or more.
+
+        Raises:
+            OSError: the client has gone, or does not take the answer in time.
+        """
+        until_ms = clock.monotonic_ms() + self.server.deadline_ms
+        for part in parts:
+            left_ms = until_ms - clock.monotonic_ms()
+            if left_ms <= 0:
+                raise TimeoutError("the client is too slow")
+            self.connection.settimeout(left_ms / 1000)
+            self.connection.sendall(part)
+
     def send_whole(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
         """Send an answer; of one to HEAD the head alone.
 
@@ -72,16 +109,7 @@ class HttpHandler(BaseHTTPRequestHandler):
             data: The body.
 
         Raises:
-            OSError: the client has gone, or does not take the answer in time.
+            OSError: as ``send_parts``.
         """
-        self.request_version = self.protocol_version  # Also where the request had none: HTTP/0.9 has no head.
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Connection", "close")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-        self.connection.settimeout(self.server.deadline_ms / 1000)
-        self.connection.sendall(self.wfile.getvalue())  # One deadline for all of it, however slowly it is taken.
+        head = self.head(status, len(data), headers)
+        self.send_parts((head,) if self.command == "HEAD" else (head, data))

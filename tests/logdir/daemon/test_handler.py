@@ -20,7 +20,8 @@ import pytest
 from logdir.daemon.faults import stopping_error
 from logdir.daemon.report.status import StatusResult, blank_status
 from logdir.daemon.requests import Answer
-from logdir.daemon.socket import handler, reads, routes
+from logdir.daemon.socket import envelopes, handler, reads, routes
+from logdir.daemon.socket.envelopes import Reply
 from logdir.daemon.socket.server import Control
 from logdir.daemon.supervisor import Supervisor
 from logdir.service.reading.answering import Answered
@@ -178,6 +179,49 @@ def test_a_fault_of_ours_is_answered_by_its_name(
     assert "request.fault" in caplog.text
 
 
+def test_a_status_in_which_nothing_has_changed_is_made_into_json_once(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    status = rig.daemon.status()
+    shown = [status]
+    made: list[object] = []
+
+    def noted(command: str, result: object) -> Reply:
+        made.append(result)
+        return envelopes.found(command, result)
+
+    monkeypatch.setattr(handler, "found", noted)
+    monkeypatch.setattr(rig.daemon, "status", lambda: shown[0])
+    assert len({rig.send("GET", routes.STATUS).body for _ in range(3)}) == 1
+    assert made == [status]
+    shown[0] = replace(status, queued=7)
+    assert rig.send("GET", routes.STATUS).value["result"]["queued"] == 7
+    assert len(made) == 2
+
+
+def test_many_who_ask_for_the_page_take_no_more_than_one(
+    rig: Rig, pages: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the thread of changes would wait for all of them each time that it has something to do."""
+    making: list[int] = []
+    most: list[int] = []
+
+    def render(status: StatusResult, now_ms: int) -> str:
+        making.append(1)
+        most.append(len(making))
+        threading.Event().wait(0.02)
+        making.pop()
+        return "a page"
+
+    monkeypatch.setattr(sys.modules["logdir.daemon.page.render"], "render", render)
+    threads = [threading.Thread(target=rig.send, args=("GET", routes.PAGE)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 8
+
+
 def test_a_use_case_is_run_and_an_operation_of_it_too(rig: Rig) -> None:
     found = rig.send("POST", "/v1/use-cases/staged-hold", HOLD)
     assert (found.status, faults("StagedHoldAnswer", found.value)) == (200, [])
@@ -311,7 +355,9 @@ def test_a_request_whose_client_leaves_before_its_turn_is_not_begun_and_an_opera
     assert len(rig.daemon.done) == 1
 
 
-def test_a_request_that_is_refused_unread_is_answered_all_the_same(rig: Rig, others: None) -> None:
-    for path in ("/v1/use-cases/stage", "/v1/use-cases/describe"):
-        found = rig.send("POST", path, b" " * 3_000_000)
-        assert found.status in (403, 413)
+@pytest.mark.parametrize(("part", "status"), [("stage", 403), ("describe", 413), ("erase", 404), ("init", 409)])
+def test_a_request_that_is_refused_unread_is_answered_all_the_same(
+    rig: Rig, others: None, part: str, status: int
+) -> None:
+    found = rig.send("POST", f"/v1/use-cases/{part}", b" " * 3_000_000)
+    assert (found.status, faults("Refusal", found.value)) == (status, [])

@@ -66,11 +66,17 @@ class Orphan:
             self._descriptor = os.pidfd_open(pid)
 
     def is_reaped(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended.
+
+        Where this process has the pid 1, as in a container, it got the orphan as a child, and nobody else reaps it.
+        """
         if self._descriptor >= 0:
             poll = select.poll()
             poll.register(self._descriptor, select.POLLIN)
             if poll.poll(0):
+                with suppress(OSError):  # It is the child of another process.
+                    # By the descriptor, not by its number, which may be that of another child by now.
+                    os.waitid(os.P_PIDFD, self._descriptor, os.WEXITED | os.WNOHANG)
                 os.close(self._descriptor)
                 self._descriptor = -1
         return self._descriptor < 0

@@ -340,6 +340,16 @@ def test_an_orphan_is_known_until_it_ends() -> None:
     assert children_of(process.pid) == ()
 
 
+def test_an_orphan_that_has_become_a_child_is_reaped() -> None:
+    """As in a container, where logdird has the pid 1: each read that is ended would leave its workers as zombies."""
+    with sleeping() as process:
+        orphan = Orphan("/d1", process.pid)
+        process.kill()
+        until("it has ended", orphan.is_reaped)
+        assert not Path(f"/proc/{process.pid}").exists()
+        assert process.pid not in children_of(os.getpid())
+
+
 def test_in_processes_of_its_own_it_is_answered_and_leaves_none(workers: None, daemon: Daemon, reads: Reads) -> None:
     before = children()
     for question in (QUESTION, StagedLsQuestion()):

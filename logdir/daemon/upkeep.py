@@ -52,9 +52,11 @@ class Upkeep:
         """When the files are compared next (``CLOCK_BOOTTIME``); ``None``: not before the broker starts or stops."""
 
     def upgrade(self) -> None:
-        """Bring the work roots to the version of this release; a log dir where that fails is quarantined.
+        """Bring the work roots to the version of this release.
 
-        A full disk keeps its work root as it is, for the next time.
+        A log dir where that fails is quarantined until the daemon is started again: a heartbeat that can be written
+        does not show that its work root is of this version. A full disk keeps its work root as it is, for the next
+        time.
         """
         broker = self._session.broker
         for open_dir in broker.changeable:
@@ -66,7 +68,7 @@ class Upkeep:
             except DiskFullError:
                 continue
             except LogDirError as error:
-                self._session.quarantines.begin(open_dir, error)
+                self._session.quarantines.begin_for_good(open_dir, _not_upgraded(error))
             else:
                 if is_older:
                     LOG.warning("work-root.upgraded log_dir=%s: an older release refuses it now", open_dir.log_dir)
@@ -98,3 +100,9 @@ class Upkeep:
     def look_soon(self) -> None:
         """Compare with the next look: a handover has compared, put back or copied something."""
         self._due_ms = 0
+
+
+def _not_upgraded(error: LogDirError) -> Problem:
+    problem = error.problem()
+    way_back = "restart logdird once it is mended: it brings the work root to the version of this release"
+    return problem._replace(fix=f"{problem.fix}; {way_back}" if problem.fix else way_back)

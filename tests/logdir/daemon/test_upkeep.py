@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from logdir import clock
+from logdir.daemon import upkeep
+from logdir.daemon.state import LogDirState
 from logdir.daemon.supervisor import Supervisor
 from logdir.daemon.work import Work
+from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.disk.root.upgrade import upgrade
+from logdir.errors import DiskError
 from logdir.formats.own import heartbeat_file
 from tests.builders import partition
 from tests.logdir.daemon.rig import Daemon, daemon, until
@@ -22,6 +27,7 @@ from tools.cli.arguments import Exit
 POINTS, STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 EMPTY, GOOD = b"0\n0\n", b"0\n1\npay 0 5\n"
 LOST = "checkpoint-log-starts-lost"
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAABA"
 
 
 @pytest.fixture
@@ -140,6 +146,33 @@ def test_a_disk_that_may_not_be_changed_keeps_the_version_of_its_work_root(tmp_p
     with working(one):
         assert [version_of(root) for root in roots] == [2, 1]
         assert heartbeat_file.parse((roots[1] / "heartbeat.json").read_bytes()).boots[-1].boot_id == "before"
+
+
+def test_a_work_root_that_cannot_be_upgraded_is_not_worked_in_until_a_restart(
+    one: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heartbeat can be written all the same, and that ends no quarantine."""
+    roots = [Path(f"{top}.logdird") for top in one.log_dirs]
+    as_0_2_0(*roots)
+    sick = str(one.log_dirs[1])
+
+    def fails(open_dir: OpenLogDir) -> bool:
+        if open_dir.log_dir == sick:
+            raise DiskError(f"{sick}.logdird/work-root.json", expected="a call that succeeds", found="none")
+        return upgrade(open_dir)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(upkeep, "upgrade", fails)
+        with working(one) as work:
+            work.sweep()
+            state, problem = work.session.states()[sick]
+            assert state is LogDirState.QUARANTINED
+            assert problem is not None
+            assert problem.fix.startswith("restart logdird once it is mended")
+            assert [version_of(root) for root in roots] == [2, 1]
+            one.delete(one.make("late", disk=1, topic_id=OTHER_ID))
+            work.sweep()
+            assert one.staged(1) == []
 
 
 @pytest.mark.slow

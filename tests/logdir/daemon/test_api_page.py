@@ -113,8 +113,8 @@ def test_the_page_has_the_figures_of_the_code() -> None:
     assert limits["what only reads"] == "2 at a time, 300 seconds, 64 MiB of answer"
     assert (operations.MOST_WAITING, operations.MOST_WAITING_BYTES) == (1000, 64 * MIB)
     assert limits["operations that wait"] == "1,000, with requests of 64 MiB together"
-    assert (operations.MOST_ENDED, operations.MOST_ANSWER_BYTES) == (1000, 32 * MIB)
-    assert limits["operations that have ended"] == "1,000, with answers of 32 MiB together"
+    assert (operations.MOST_ENDED, operations.MOST_ANSWER_BYTES) == (1000, 8 * MIB)
+    assert limits["operations that have ended"] == "1,000, with answers of 8 MiB together"
 
 
 def test_what_is_shown_as_an_answer_is_one() -> None:

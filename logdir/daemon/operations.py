@@ -34,7 +34,7 @@ MOST_WAITING_BYTES: Final = 64 * 1024 * 1024
 MOST_ENDED: Final = 1000
 """How many that have ended are remembered, the last ones."""
 MOST_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Limit of the answers together: those of the last ones are kept, in the 60 MB that the daemon takes with all it has."""
+"""Limit of the answers together: those of the last ones are kept. All of the daemon has room in 60 MB."""
 
 
 class OperationState(Enum):

@@ -10,6 +10,7 @@ Spec: issue "The daemon at home on a host", status page; design §7.7 "Report".
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 from string import Template
 from typing import Final
@@ -48,5 +49,7 @@ def render(status: StatusResult, now_ms: int) -> str:
     )
 
 
+@cache
 def _part(package: str, name: str) -> str:
+    """Return a file of the installation; it is read once: the page comes from memory."""
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")

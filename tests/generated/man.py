@@ -59,7 +59,7 @@ _ENVIRONMENT: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
             SKIP_GATE,
             "Set to 1, it lets the broker start: nothing is looked at, and the exit status is 0 (docs/daemon.md).",
         ),
-    )
+    ),
 }
 """Variables that a command reads, by its words."""
 _FORM: Final = (

@@ -5,9 +5,10 @@ A daemon runs on the log dirs of a broker that does not run; what a section begi
 
 from __future__ import annotations
 
+import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +18,16 @@ import pytest
 from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.operations_page import ALARMS, PAGE, SECTIONS, SETTINGS, TYPED_BY, VALUES, section
 from tests.test_errors_documented import LISTED
+from tests.tools.ctl import Said, ctl
 from tests.tools.test_quarantine import put_back
 from tests.typed_page import Host, lines_of, only_looks, sections, settings_of, statuses_of
+from tools.cli.arguments import Exit
 
 ROOT = Path(__file__).parents[1]
 TOPIC = "payments"
 OFTEN = "sweep.interval.ms: 500\n"
 HOURS = 5
+SKIP = "LOGDIRD_SKIP_GATE"
 
 
 def reloaded(one: Daemon) -> list[int]:
@@ -54,11 +58,17 @@ def restart(one: Daemon) -> None:
     one.start()
 
 
-def host_of(one: Daemon) -> Host:
+def gate(one: Daemon) -> Said:
+    """Type what the unit of the broker does before it starts; the broker itself does not run here."""
+    return ctl("handover", "--config", one.config, "--quiet")
+
+
+def host_of(one: Daemon, more: Mapping[str, Callable[[], object]] | None = None) -> Host:
     values = {
         "CONFIG": one.config,
         "SOCKET": one.socket,
         "STATE": one.folder / "state",
+        "TEXTFILE": one.folder / "b1.prom",
         "PROPERTIES": one.server_properties,
         "TOPIC": TOPIC,
         "DISK": one.log_dirs[1],
@@ -68,6 +78,7 @@ def host_of(one: Daemon) -> Host:
         "systemctl start logdird@b1": one.start,
         "systemctl restart logdird@b1": lambda: restart(one),
         "systemctl reload logdird@b1": lambda: reload(one),
+        **(more or {}),
     }
     return Host(one.folder / "host", VALUES, values, actions)
 
@@ -164,6 +175,73 @@ def test_the_daemon_is_upgraded_beside_its_broker(tmp_path: Path) -> None:
         assert len(one.staged(1)) == 1
 
 
+@pytest.mark.slow
+def test_the_gate_says_why_a_broker_is_not_started_and_is_passed_by_its_one_way_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with daemon(tmp_path, more=OFTEN) as one:
+        one.log_dirs[1].rename(tmp_path / "away")
+        starts: list[Said] = []
+        actions: dict[str, Callable[[], object]] = {
+            f"systemctl set-environment {SKIP}=1": lambda: monkeypatch.setenv(SKIP, "1"),
+            f"systemctl unset-environment {SKIP}": lambda: monkeypatch.delenv(SKIP),
+            "systemctl start kafka": lambda: starts.append(gate(one)),
+        }
+        host_of(one, actions).type_section(section("The broker is not started"))
+        (said,) = starts
+        assert (said.status, said.err.startswith("logdirctl handover: gate-skipped: ")) == (Exit.DONE, True), said
+        assert gate(one).status == Exit.REFUSED, "the way round is closed again"
+
+
+@pytest.mark.slow
+def test_a30_log_starts_that_a_failed_start_lost_are_written_back(tmp_path: Path) -> None:
+    with daemon(tmp_path, is_started=False, more=OFTEN) as one:
+        one.make(TOPIC, disk=1)
+        starts = one.log_dirs[1] / "log-start-offset-checkpoint"
+        starts.write_text(f"0\n1\n{TOPIC} 0 5\n")
+        one.start()
+        assert gate(one) == Said(Exit.DONE, "", "")
+        starts.write_text("0\n0\n")  # As a start leaves it that does not get through its registration.
+        passed: list[Said] = []
+        actions: dict[str, Callable[[], object]] = {
+            "systemctl stop kafka": lambda: None,
+            "systemctl start kafka": lambda: passed.append(gate(one)),
+        }
+        assert "checkpoint-log-starts-lost" in gate(one).err
+        host_of(one, actions).type_section(section("A start of the broker failed"))
+        assert passed == [Said(Exit.DONE, "", "")]
+        assert starts.read_text() == f"0\n1\n{TOPIC} 0 5\n"
+
+
+@pytest.mark.slow
+def test_a_log_dir_without_a_watch_is_named(tmp_path: Path) -> None:
+    with daemon(tmp_path, more=OFTEN) as one:
+        until("both have their process", lambda: len(one.watches()) == 2)
+        until("both are watched", lambda: all(disk.is_watched for disk in one.status().log_dirs))
+        # New ones are started half a minute after these.
+        for pid in one.watches():
+            os.kill(pid, signal.SIGKILL)
+        host_of(one).type_section(section("A log dir is not watched"))
+
+
+@pytest.mark.slow
+def test_a_file_that_lies_in_the_place_of_the_metrics_is_named_and_moved_away(tmp_path: Path) -> None:
+    textfile = tmp_path / "b1.prom"
+    textfile.write_text("of another exporter\n")
+    with daemon(tmp_path, more=f"{OFTEN}metrics.textfile: {textfile.name}\n") as one:
+        host_of(one).type_section(section("The status page or the metrics are missing"))
+        assert textfile.with_name("b1.prom.other").read_text() == "of another exporter\n"
+        until("the metrics are written", textfile.exists)
+        assert textfile.read_bytes().startswith(b"# HELP logdird_")
+
+
+@pytest.mark.slow
+def test_a_report_of_a_fault_is_written_and_listed(tmp_path: Path) -> None:
+    with with_a_capture(tmp_path) as one:
+        host_of(one).type_section(section("A fault of logdird"))
+        assert len(list((one.folder / "host").glob("logdird-report-*.tar.gz"))) == 1
+
+
 def test_every_section_with_a_block_is_typed_by_a_test() -> None:
     blocks = {heading: found for heading, found in SECTIONS.items() if heading != SETTINGS}
     assert {heading for heading, found in blocks.items() if any(_is_typed(one) for one in found)} == set(TYPED_BY)
@@ -206,7 +284,9 @@ def test_every_alarm_leads_to_a_section_and_every_slug_is_explained() -> None:
     for words, _, see in rows:
         headings = re.findall(r"\*([A-Z][^*]+)\*", see)
         assert set(headings) <= set(SECTIONS), see
-        assert headings or "systemctl" in see
+        pages = re.findall(r"\]\(([a-z-]+\.md)(?:#[a-z-]+)?\)", see)
+        assert all((ROOT / "docs" / page).is_file() for page in pages), see
+        assert headings or pages or "systemctl" in see
         for slug in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", words):
             # A state of a log dir is none.
             assert slug in LISTED or slug == "read-only", slug

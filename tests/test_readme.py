@@ -24,6 +24,8 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 INDENTED = re.findall(r"(?:^    .+\n)+", README, re.MULTILINE)
 ON_SPARK = ("fleet.yaml -o", "/tmp/snapshot", "/tmp/plan", "demo/plan", "K2")
 """In what is typed after ``make demo`` alone."""
+TYPED_ELSEWHERE = ("undo.md", "operations.md", "install.md")
+"""A broker serves in between, or a systemd: tests/kafka/test_undo_page.py, operations_page.py, tests/systemd."""
 
 
 def lines_of(*, on_spark: bool) -> list[str]:
@@ -100,8 +102,8 @@ def test_no_command_of_the_docs_fails_when_it_is_typed(tmp_path: Path, monkeypat
     monkeypatch.chdir(broker / "d1" / "__cluster_metadata-0")
     count = 0
     for path in sorted((ROOT / "docs").glob("*.md")):
-        if path.name in ("undo.md", "operations.md"):
-            continue  # a broker serves in between; what types them is tests/kafka/test_undo_page.py, operations_page.py
+        if path.name in TYPED_ELSEWHERE:
+            continue
         for line in blocks_of(path):
             monkeypatch.setattr("sys.stdin", io.StringIO())
             said = ctl(*shlex.split(line.replace("$K", f"--server-properties {broker}/server.properties")))

@@ -7,14 +7,14 @@ Spec: groff_man(7), groff_char(7).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from logdir.daemon.config import KEYS
 from logdir.daemon.config.keys import When
-from logdir.paths import PAUSE_FILE
+from logdir.paths import PAUSE_FILE, SKIP_GATE
 from tests.generated.commands import Argument, Command, logdirctl, logdird
 from tests.generated.marked import write_all
 from tools.logdirctl.commands import help_text
@@ -53,6 +53,15 @@ _FILES: Final = (
     ("/var/lib/logdird/NAME", "Its state: history.jsonl, gaps.json, and the inbox of request documents."),
     (f"/var/lib/logdird/NAME/{PAUSE_FILE}", "While this file exists, nothing is purged."),
 )
+_ENVIRONMENT: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
+    "logdirctl handover": (
+        (
+            SKIP_GATE,
+            "Set to 1, it lets the broker start: nothing is looked at, and the exit status is 0 (docs/daemon.md).",
+        ),
+    ),
+}
+"""Variables that a command reads, by its words."""
 _FORM: Final = (
     "One YAML file for one broker. Log dirs, node id and delete delay are read from the broker's own configuration and "
     "never repeated here. An unknown or repeated key is refused, and all problems are reported at once. Relative paths "
@@ -139,6 +148,8 @@ def page_of(command: Command) -> str:
     else:
         lines += [".SH OPTIONS", *_options(command.arguments)]
         lines += [".SH EXIT STATUS", *_items(command.statuses)] if command.statuses else []
+        variables = _ENVIRONMENT.get(" ".join(command.words), ())
+        lines += [".SH ENVIRONMENT", *_items(variables)] if variables else []
     lines += [".SH SEE ALSO", "\\fBlogdirctl\\fR(1), \\fBlogdird\\fR(8), \\fBlogdird.yaml\\fR(5)"]
     return _text(lines)
 

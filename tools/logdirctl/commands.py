@@ -7,7 +7,7 @@ from __future__ import annotations
 
 COMMANDS = {
     "status": "show the daemon of a broker, its log dirs and the undo window",
-    "disk": "let a running logdird let go one disk, so that it can be unmounted",
+    "disk": "release a disk of a running logdird, so that it can be unmounted",
     "inventory": "scan the log dirs of one broker",
     "init": "make the work root of every log dir",
     "reconcile": "show or do what follows on the disks from the cluster's metadata",

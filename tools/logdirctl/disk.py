@@ -1,4 +1,4 @@
-"""``logdirctl disk release``: let a running daemon let go one disk, so that it can be unmounted.
+"""``logdirctl disk release``: release a disk of a running daemon, so that it can be unmounted.
 
 Not here: what the daemon does (``logdir.daemon.release``).
 
@@ -47,9 +47,9 @@ COMMAND = Group(
         Command(
             title=RELEASE.name,
             run=act,
-            help="let logdird let go a disk, so that it can be unmounted while the others go on",
-            description="Let logdird let go a disk, so that it can be unmounted while the others go on. It is taken "
-            "back when logdird reads its configuration again (SIGHUP) or is started again.",
+            help="release a disk, so that it can be unmounted while logdird goes on with the others",
+            description="Release a disk, so that it can be unmounted while logdird goes on with the others. It is "
+            "taken back when logdird reads its configuration again (SIGHUP) or is started again.",
             ends="0 done, 1 its worker process hangs, 2 usage or configuration, 4 refused",
             options=(_DIR, *DAEMON, Flag("--apply", "do it; without --apply the plan is only printed"), JSON),
         ),

@@ -103,7 +103,7 @@ KEYS: Final = (
         field="client_properties",
         read=values.path,
         type="path",
-        text="how the cluster is asked (docs/client.md); without it, it is not",
+        text="the client properties file by which the cluster is asked (docs/client.md); none: it is not asked",
     ),
     Key(
         name=SETTING,
@@ -156,8 +156,8 @@ KEYS: Final = (
         field="auto_while_stopped",
         read=values.flag,
         type="true or false",
-        text="whether it works beside a stopped broker: captures, purges, documents of the inbox, and what the "
-        "broker's own metadata log removed before the stop",
+        text="whether logdird works by itself while the broker is stopped: captures, purges, documents of the inbox, "
+        "and what the broker's own metadata log removed before the stop",
     ),
     Key(
         name="disk.timeout.ms",
@@ -165,7 +165,7 @@ KEYS: Final = (
         read=values.number(100, 24 * 60 * 60 * 1000),
         type="whole number",
         unit="ms",
-        text="when a log dir without answer is SUSPECT",
+        text="after how long without an answer a log dir is SUSPECT",
     ),
     Key(
         name="sweep.interval.ms",
@@ -214,7 +214,7 @@ KEYS: Final = (
         field="server_unit",
         read=values.unit_name,
         type="systemd service",
-        text="the broker's own unit, as kafka.service, for which logdirctl init writes a drop-in",
+        text="the broker's own unit, as kafka.service, for which logdirctl init --systemd writes the start gate",
     ),
 )
 """Every key, in the order of ``docs/config.md``."""

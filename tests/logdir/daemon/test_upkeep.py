@@ -131,6 +131,32 @@ def test_work_roots_of_0_2_0_are_upgraded_before_anything_is_written(one: Daemon
         assert events(work) == []
 
 
+def test_a_work_root_that_cannot_be_upgraded_gets_no_heartbeat_and_is_tried_again(
+    one: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.2.0 would drop what a heartbeat of this release says, and purge too early."""
+    now_ms = clock.boottime_ms()
+    monkeypatch.setattr(clock, "boottime_ms", lambda: now_ms)
+    roots = [Path(f"{top}.logdird") for top in one.log_dirs]
+    as_0_2_0(*roots)
+    heartbeat = roots[0] / "heartbeat.json"
+    before = heartbeat.read_bytes()
+    in_the_way = roots[0] / "work-root.json.tmp"
+    in_the_way.mkdir()
+    with working(one) as work:
+        assert [version_of(root) for root in roots] == [1, 2]
+        now_ms += 60_000
+        work.sweep()
+        assert list(work.session.broker.quarantined) == [str(one.log_dirs[0])]
+        assert heartbeat.read_bytes() == before
+        in_the_way.rmdir()
+        now_ms += 60_000
+        work.sweep()
+        assert [version_of(root) for root in roots] == [2, 2]
+        assert not work.session.broker.quarantined
+        assert heartbeat.read_bytes() != before
+
+
 def test_a_disk_that_may_not_be_changed_keeps_the_version_of_its_work_root(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
     partition(one.log_dirs[1] / "other-0")

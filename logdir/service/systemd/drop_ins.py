@@ -24,8 +24,7 @@ GATE: Final = "50-logdird-{name}.conf"
 _OURS: Final = "50-logdirctl.conf"
 _CLIENT: Final = "60-client.conf"
 _GATE_S: Final = 600
-"""A handover ends within half a minute also beside a log dir that hangs; taking back the layout of very many replicas
-takes longer. A broker of ``Type=simple``, as nearly all are, starts in no time after it.
+"""A handover ends by itself after half a minute, also beside a log dir that hangs; with ``--at-most`` it may take longer.
 """
 _GATED: Final = (
     f'case "$${SKIP_GATE}" in ""|0|no|false) exec "$$@";; *) echo "logdird: gate-skipped: {SKIP_GATE} is set";; esac'

@@ -86,9 +86,15 @@ class Quarantines:
         self._broker, self._kept = broker, kept
         self._passing: set[str] = set()
         """Log dirs that are quarantined until the next heartbeat that succeeds."""
+        self.unready: set[str] = set()
+        """Those of them whose work root is of an older release yet: they get no heartbeat before it is upgraded."""
 
     def to_beat(self) -> Iterator[OpenLogDir]:
         """Yield the log dirs whose heartbeat is written: those that may be changed, or may be with the next one."""
+        return (open_dir for open_dir in self.to_upgrade() if open_dir.log_dir not in self.unready)
+
+    def to_upgrade(self) -> Iterator[OpenLogDir]:
+        """Yield the log dirs whose work root may be brought to the version of this release."""
         for open_dir in self._broker.open_dirs:
             if open_dir.log_dir in self._passing or open_dir.log_dir not in self._broker.quarantined:
                 yield open_dir

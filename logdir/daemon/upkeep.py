@@ -1,9 +1,10 @@
 """What the daemon does beside captures and purges: it upgrades work roots of an older release and compares checkpoints.
 
-Work roots are brought to the version of this release as soon as they are open. The checkpoint files are compared with
-the copies of the last handovers after each start of the broker: when it takes its locks, two minutes later, and when it
-releases them; a broker that runs has written its files anew after a minute. While no broker runs they are compared once
-a minute if one of them has changed: a start that fails may be over between two looks.
+Work roots are brought to the version of this release as soon as they are open, before anything else is written there,
+and again where that failed. The checkpoint files are compared with the copies of the last handovers after each start of
+the broker: when it takes its locks, two minutes later, and when it releases them; a broker that runs has written its
+files anew after a minute. While no broker runs they are compared once a minute if one of them has changed: a start that
+fails may be over between two looks.
 
 Used by the thread of changes alone.
 
@@ -22,7 +23,7 @@ from typing import Final
 from logdir import clock
 from logdir.daemon.session import Session
 from logdir.disk.root.upgrade import upgrade
-from logdir.errors import DiskFullError, LogDirError, LogDirSuspectError, Problem
+from logdir.errors import DiskFullError, LogDirError, LogDirReplacedError, LogDirSuspectError, Problem
 from logdir.service.batch.checkpoint_losses import Comparisons
 from logdir.service.log_dirs.os_errors import map_os_errors
 
@@ -44,6 +45,8 @@ class Upkeep:
             note: Writes an event into the history: its name, and values that have a JSON form.
         """
         self._session, self._note = session, note
+        self._older: set[str] | None = None
+        """Log dirs whose work root is to be upgraded yet; ``None``: all of them."""
         self._comparisons = Comparisons()
         self.problems: tuple[Problem, ...] = ()
         """What the checkpoint files lost, at the last comparison."""
@@ -52,27 +55,39 @@ class Upkeep:
         """When the files are compared next (``CLOCK_BOOTTIME``); ``None``: not before the broker starts or stops."""
 
     def upgrade(self) -> None:
-        """Bring the work roots to the version of this release.
+        """Bring the work roots to the version of this release; called again before each heartbeat.
 
-        A log dir where that fails is quarantined until the daemon is started again: a heartbeat that can be written
-        does not show that its work root is of this version. A full disk keeps its work root as it is, for the next
-        time.
+        A log dir where that fails is quarantined, and gets no heartbeat, until it succeeds. A full disk keeps its work
+        root as it is, for the next time: nothing that is new can be written there either.
+
+        Raises:
+            LogDirReplacedError: the owner lock or the path of a log dir that was quarantined until now is another one.
         """
-        broker = self._session.broker
-        for open_dir in broker.changeable:
+        broker, quarantines = self._session.broker, self._session.quarantines
+        left, self._older = self._older, set()
+        for open_dir in tuple(quarantines.to_upgrade()):
+            log_dir = open_dir.log_dir
+            if left is not None and log_dir not in left:
+                continue
             try:
-                with map_os_errors(open_dir.log_dir):
+                with map_os_errors(log_dir):
+                    quarantines.require_ours(open_dir)
                     is_older = broker.begin_at(upgrade, open_dir).result()
             except LogDirSuspectError as error:
                 broker.ports.note(error)
             except DiskFullError:
-                continue
+                self._older.add(log_dir)
+            except LogDirReplacedError:
+                raise
             except LogDirError as error:
-                self._session.quarantines.begin_for_good(open_dir, _not_upgraded(error))
+                self._older.add(log_dir)
+                quarantines.begin(open_dir, error)
+                quarantines.unready.add(log_dir)
             else:
+                quarantines.unready.discard(log_dir)
                 if is_older:
-                    LOG.warning("work-root.upgraded log_dir=%s: an older release refuses it now", open_dir.log_dir)
-                    self._note("upgraded", log_dir=open_dir.log_dir)
+                    LOG.warning("work-root.upgraded log_dir=%s: an older release refuses it now", log_dir)
+                    self._note("upgraded", log_dir=log_dir)
 
     def look(self, *, is_running: bool | None) -> None:
         """Compare the checkpoint files if it is time for that.
@@ -100,9 +115,3 @@ class Upkeep:
     def look_soon(self) -> None:
         """Compare with the next look: a handover has compared, put back or copied something."""
         self._due_ms = 0
-
-
-def _not_upgraded(error: LogDirError) -> Problem:
-    problem = error.problem()
-    way_back = "restart logdird once it is mended: it brings the work root to the version of this release"
-    return problem._replace(fix=f"{problem.fix}; {way_back}" if problem.fix else way_back)

@@ -111,6 +111,7 @@ class Work:
         glances = self.session.glance()
         self._note_running(glances)
         is_new = self.capture(glances)
+        self.upkeep.upgrade()
         self.session.beat_when_due()
         look = look_at(self.session, None if is_new else glances)
         if self.is_automatic and self.purges.relieve(look):

@@ -5,9 +5,10 @@ A start whose registration at the controllers times out empties ``recovery-point
 ``log-start-offset-checkpoint``, and leaves the clean marker: the next start serves records again that DeleteRecords had
 removed. A broker of a ZooKeeper cluster that ends while it loads writes the entries of the logs loaded by then.
 
-An entry is lost only if its log is still there: its directory has the inode that it had when the copy was made. A log
-start may also go for good reason, when retention has removed the segments below it: it is lost only if the log begins
-before it now. Of high watermarks and cleaner offsets single entries may go, so only a file that has none left counts.
+An entry is lost only if its log is still there: its directory has the inode that it had when the copy was made and, for
+a log start, the same topic id. A log start may also go for good reason: retention has removed the segments below it, or
+a leader with fewer records had the log cut below it. So it is lost only if the log begins before it now, and no epoch
+of its leaders does. Of high watermarks and cleaner offsets single entries may go: only a file without any counts.
 
 Not here: reading the files (``disk.record.handover``), the words for people (``service.batch.checkpoint_losses``).
 
@@ -47,6 +48,12 @@ class LogFacts(NamedTuple):
     inode: int
     first_offset: int | None
     """Base offset of its first segment; ``None``: it has no segment, or that was not asked for."""
+    topic_id: str | None = None
+    """Of its ``partition.metadata``; ``None``: it has none, or that was not asked for."""
+    epochs_from: int | None = None
+    """Where its first leader epoch begins, which a broker moves to each log start; ``None``: none is recorded, or that
+    was not asked for.
+    """
 
 
 class LostLogStart(NamedTuple):
@@ -75,7 +82,7 @@ class Losses(NamedTuple):
     """What the checkpoint files of a log dir lost."""
 
     log_starts: tuple[LostLogStart, ...] = ()
-    """By partition; each once, as the newest copy has it."""
+    """By partition; each once, the highest: a log start of one log only rises, but for a cut."""
     entries: tuple[LostEntries, ...] = ()
     """Of the other files; each file once, by the newest copy that has more."""
     malformed: tuple[str, ...] = ()
@@ -111,7 +118,7 @@ def suspected(copies: Sequence[ParsedCopy], now: Files, there: Collection[str]) 
         there: Names of the directories at the top of the log dir.
 
     Returns:
-        Whether the first offset of its log is needed, by partition.
+        By partition, whether the first offset, the topic id and the leader epochs of its log are needed, too.
     """
     found: dict[TopicPartition, bool] = {}
     for one in copies:
@@ -125,9 +132,8 @@ def suspected(copies: Sequence[ParsedCopy], now: Files, there: Collection[str]) 
 
 
 def _is_missing(name: str, partition: TopicPartition, offset: int, now: Offsets | None) -> bool:
-    if now is None:
-        return False
-    entry = now.get(partition)
+    # Of a malformed file nothing is called lost, but the copies may have all that is left of it (``kept``).
+    entry = None if now is None else now.get(partition)
     return entry is None or (name == LOG_STARTS and entry < offset)
 
 
@@ -143,7 +149,9 @@ def lost(copies: Sequence[ParsedCopy], now: Files, logs: Mapping[TopicPartition,
     entries: dict[str, LostEntries] = {}
     for copy in copies:
         for start in _log_starts(copy, now, logs):
-            log_starts.setdefault(start.partition, start)
+            known = log_starts.setdefault(start.partition, start)
+            if known.offset < start.offset:
+                log_starts[start.partition] = start
         for some in _entries(copy, now, logs):
             entries.setdefault(some.name, some)
     return Losses(
@@ -161,9 +169,17 @@ def _log_starts(one: ParsedCopy, now: Files, logs: Mapping[TopicPartition, LogFa
         log, found = logs.get(partition), there.get(partition)
         if log is None or not _is_same(one.copy, partition, log) or (found is not None and found >= offset):
             continue
-        # A log whose first segment begins at or behind its copied start has lost nothing: retention removed the rest.
-        if log.first_offset is not None and log.first_offset < offset:
+        if one.copy.topic_ids.get(directory_of(partition)) == log.topic_id and _has_lost(log, offset):
             yield LostLogStart(partition, offset, found, one.copy.wall_ms)
+
+
+def _has_lost(log: LogFacts, offset: int) -> bool:
+    """Return whether a log that had a log start, and has a lower one, has it without good reason."""
+    if log.first_offset is None or log.first_offset >= offset:
+        return False  # Retention removed the segments below it.
+    # A broker moves the first epoch to each log start that it raises. It begins before one only if the log was cut
+    # and written on: other records are there now, and a log start behind them would hide them.
+    return log.epochs_from is None or log.epochs_from >= offset
 
 
 def _entries(one: ParsedCopy, now: Files, logs: Mapping[TopicPartition, LogFacts]) -> Iterator[LostEntries]:
@@ -201,13 +217,19 @@ def kept(
         The new copy, and at most ``MOST_COPIES`` - 1 others. One that equals the new one but for its instant is not
         kept twice.
     """
+    # Of a malformed file nothing is called lost, but no copy may go that has what was in it.
+    there = {name: offsets or {} for name, offsets in now.items()}
     others = [one for one in copies if one.copy._replace(wall_ms=new.wall_ms) != new]
     needed: list[ParsedCopy] = []
-    known: set[object] = set()
+    starts: dict[TopicPartition, int] = {}
+    names: set[str] = set()
     for one in others:
-        found = lost((one,), now, logs)
-        names = {start.partition for start in found.log_starts} | {some.name for some in found.entries}
-        if not names <= known:  # Else a newer copy has all of it.
-            known |= names
+        found = lost((one,), there, logs)
+        log_starts = {start.partition: start.offset for start in found.log_starts}
+        higher = {key: offset for key, offset in log_starts.items() if offset > starts.get(key, 0)}
+        more = {some.name for some in found.entries} - names
+        if higher or more:  # Else newer copies have all of it.
+            starts |= higher
+            names |= more
             needed.append(one)
     return (new, *(one.copy for one in (needed or others[:1])[: MOST_COPIES - 1]))

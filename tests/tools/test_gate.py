@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.formats.own import handover_file
+from logdir.service.batch import handover
+from logdir.service.batch.checkpoint_losses import Restorable, restorable
+from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.tools.adopt_rig import AdoptRig, failing
 from tests.tools.ctl import Said, ctl, ctl_json, tree, two_disks
 from tools.cli.arguments import Exit
@@ -94,6 +98,27 @@ def test_no_log_start_is_restored_behind_the_end_of_its_log(disks: tuple[Path, P
     assert (disks[0] / STARTS).read_bytes() == b"0\n1\npay 2 5\n"
     said = ctl("handover", *named(*disks))
     assert "(UTC): pay-0 at 8, found " in said.err
+
+
+def test_what_was_written_while_the_ends_of_the_logs_were_read_stays_as_it_is(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No lock is held meanwhile: a broker may have run and ended."""
+    handed_over_and_failed(disks)
+
+    def read(broker: OpenBroker, open_dir: OpenLogDir) -> Restorable:
+        found = restorable(broker, open_dir)
+        (disks[0] / STARTS).write_bytes(b"0\n1\nother 0 3\n")
+        return found
+
+    monkeypatch.setattr(handover, "restorable", read)
+    said = ctl("handover", *named(*disks), "--log-starts", "restore")
+    assert (said.status, f"changed-since-plan: {disks[0] / STARTS}: " in said.err) == (Exit.REFUSED, True), said
+    assert (disks[0] / STARTS).read_bytes() == b"0\n1\nother 0 3\n"
+    monkeypatch.undo()
+    said = ctl("handover", *named(*disks), "--log-starts", "restore")
+    assert (said.status, "log starts restored: 1" in said.out) == (Exit.DONE, True), said
+    assert (disks[0] / STARTS).read_bytes() == b"0\n2\nother 0 3\npay 0 5\n"
 
 
 def test_what_is_accepted_is_named_no_more(disks: tuple[Path, Path]) -> None:

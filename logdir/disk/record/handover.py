@@ -11,7 +11,8 @@ Spec: design §6 ``handover``, §8; attacks A22, A30.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import errno
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from logdir.clock import Instant
@@ -31,17 +32,21 @@ from logdir.disk.kernel.failure import recording
 from logdir.disk.kernel.small_file import read_file, replace_file
 from logdir.disk.root.open_log_dir import OpenLogDir
 from logdir.errors import FormatError, MalformedFileError, RefusedError
-from logdir.formats.kafka import offset_checkpoint
+from logdir.formats.kafka import leader_epoch_checkpoint, offset_checkpoint, partition_metadata
 from logdir.formats.kafka.offset_checkpoint import NAMES, TopicPartition
 from logdir.formats.own import handover_file
 from logdir.formats.own.handover_file import FILE_NAME, CheckpointCopy, HandoverFile
 from logdir.observe.classify import Type
-from logdir.paths import SEGMENT_SUFFIX
+from logdir.paths import LEADER_EPOCHS, LOG_STARTS, METADATA_FILE, SEGMENT_SUFFIX
 from logdir.refusal_slug import Why
 from logdir.worker_call import worker_call
 
 _DIGITS: Final = 20
 """Of the base offset in the name of a segment."""
+_NO_FILE: Final = frozenset((errno.ENOENT, errno.ELOOP, errno.EINVAL))
+"""With which the name of a small file leads to none."""
+_CLOSED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EXDEV, errno.EIO))
+"""With which one partition cannot be read; it keeps the others from no copy."""
 
 
 @worker_call
@@ -65,11 +70,14 @@ def keep(open_dir: OpenLogDir, now: Instant, *, is_accepted: bool = False) -> Lo
     """
     with recording(open_dir.work, FILE_NAME):
         before = read_file(open_dir.work, FILE_NAME)
-        copies = () if is_accepted else _copies(before, f"{open_dir.work.path}/{FILE_NAME}")
+        older = _copies(before, f"{open_dir.work.path}/{FILE_NAME}")  # One of a newer release is never replaced.
+        copies = () if is_accepted else older
         found = {name: read_file(open_dir.top, name) for name in NAMES}
         files, there = _entries(found), open_dir.top.types()
         logs = _logs(open_dir.top, suspected(copies, files, _directories(there)))
-        new = CheckpointCopy(now.wall_ms, found, _inodes(open_dir.top, files, there))
+        inodes = _inodes(open_dir.top, files, there)
+        ids = _topic_ids(open_dir.top, {directory_of(one) for one in files[LOG_STARTS] or ()} & inodes.keys())
+        new = CheckpointCopy(now.wall_ms, found, inodes, ids)
         file = HandoverFile(now.boot_id, now.boottime_ms, now.wall_ms, kept(copies, new, files, logs))
         losses = lost(copies, files, logs)
         replace_file(
@@ -90,7 +98,7 @@ def _rendered(file: HandoverFile, losses: Losses, path: str) -> bytes:
     Raises:
         RefusedError: the copies have no room.
     """
-    is_needed, found = bool(losses.log_starts or losses.entries), ""
+    is_needed, found = losses != Losses(), ""
     for some in (file,) if is_needed else (file, file._replace(copies=file.copies[:1])):
         try:
             return handover_file.render(some)
@@ -123,7 +131,8 @@ def compare(open_dir: OpenLogDir, stamp: str = "") -> Compared:
         stamp: From the last call; empty: compare in any case.
 
     Raises:
-        FormatError: ``handover.json`` is malformed, or of a newer release.
+        FormatError: ``handover.json`` is malformed, or of a newer release; or a file of a log that may have lost its
+            log start is malformed.
         RefusedError: a file is too large.
         OSError: a file or the log dir cannot be read.
     """
@@ -197,20 +206,63 @@ def _inodes(top: Directory, files: Files, types: Mapping[str, Type]) -> Mapping[
     return {name: top.stat(name).inode for name in found}
 
 
+def _topic_ids(top: Directory, names: Collection[str]) -> Mapping[str, str]:
+    """Return the topic id of each of these directories, by name; without those that have none."""
+    found = {}
+    for name in sorted(names):
+        try:
+            with top.open(name) as directory:
+                topic_id = _topic_id(directory)
+        except (FormatError, RefusedError):
+            continue
+        except OSError as error:
+            if error.errno not in _CLOSED:
+                raise
+            continue
+        if topic_id is not None:
+            found[name] = topic_id
+    return found
+
+
 def _logs(top: Directory, asked: Mapping[TopicPartition, bool]) -> Mapping[TopicPartition, LogFacts]:
     """Return what is needed to know of live directories; one that is gone meanwhile is left out."""
     found = {}
-    for partition, is_offset_needed in asked.items():
+    for partition, is_more_needed in asked.items():
         name = directory_of(partition)
         try:
-            inode = top.stat(name).inode
-            found[partition] = LogFacts(inode, _first_offset(top, name) if is_offset_needed else None)
+            found[partition] = _facts(top, name) if is_more_needed else LogFacts(top.stat(name).inode, None)
         except (FileNotFoundError, NotADirectoryError):
             continue  # Any other error is the caller's: a copy that may be needed is not given up for it.
     return found
 
 
-def _first_offset(top: Directory, name: str) -> int | None:
+def _facts(top: Directory, name: str) -> LogFacts:
     with top.open(name) as directory:
-        bases = [one[:_DIGITS] for one in directory.names() if one[_DIGITS:] == SEGMENT_SUFFIX]
+        inode = directory.own_stat().inode
+        return LogFacts(inode, _first_offset(directory), _topic_id(directory), _epochs_from(directory))
+
+
+def _first_offset(directory: Directory) -> int | None:
+    bases = [one[:_DIGITS] for one in directory.names() if one[_DIGITS:] == SEGMENT_SUFFIX]
     return min((int(base) for base in bases if base.isascii() and base.isdigit()), default=None)
+
+
+def _topic_id(directory: Directory) -> str | None:
+    data = _content(directory, METADATA_FILE)
+    return None if data is None else str(partition_metadata.parse(data, f"{directory.path}/{METADATA_FILE}").topic_id)
+
+
+def _epochs_from(directory: Directory) -> int | None:
+    data = _content(directory, LEADER_EPOCHS)
+    entries = () if data is None else leader_epoch_checkpoint.parse(data, f"{directory.path}/{LEADER_EPOCHS}")
+    return min((entry.start_offset for entry in entries), default=None)
+
+
+def _content(directory: Directory, name: str) -> bytes | None:
+    """Return the content of a small file of a partition; ``None``: there is no such file."""
+    try:
+        return read_file(directory, name)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        return None

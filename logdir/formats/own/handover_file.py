@@ -47,6 +47,10 @@ class CheckpointCopy(NamedTuple):
     """The inode of each live partition directory that has an entry in one of them, by name: a directory with another
     inode is another log, and what is copied says nothing of it.
     """
+    topic_ids: Mapping[str, str] = {}
+    """The topic id of each of these directories whose log start is copied, by name; one that has none is left out. The
+    inode of a directory that was removed may be that of the next one.
+    """
 
 
 class HandoverFile(NamedTuple):
@@ -93,6 +97,7 @@ def render(value: HandoverFile) -> bytes:
                         for name, kept in copy.checkpoints.items()
                     },
                     "inodes": dict(copy.inodes),
+                    "topic_ids": dict(copy.topic_ids),
                 }
                 for copy in value.copies
             ],
@@ -131,13 +136,22 @@ def parse(data: bytes, path: str = "") -> HandoverFile:
 
 def _copy(value: object, path: str, within: str) -> CheckpointCopy:
     values = own_json.Values(value, path, within)
-    named = value.get("inodes") if isinstance(value, dict) else None
-    if not isinstance(named, dict):
-        raise values.refused("inodes", "an object")
-    inodes = own_json.Values(named, path, f"{within}inodes.")
+    with_inode, with_id = (_names(value, key, values) for key in ("inodes", "topic_ids"))
+    inodes, ids = values.inner("inodes"), values.inner("topic_ids")
     return CheckpointCopy(
-        values.number("wall_ms"), _checkpoints(values, path), {name: inodes.number(name, _MAX_INODE) for name in named}
+        values.number("wall_ms"),
+        _checkpoints(values, path),
+        {name: inodes.number(name, _MAX_INODE) for name in with_inode},
+        {name: ids.text(name) for name in with_id},
     )
+
+
+def _names(value: object, key: str, values: own_json.Values) -> tuple[str, ...]:
+    """Return the keys of an object in a copy."""
+    found = value.get(key) if isinstance(value, dict) else None
+    if not isinstance(found, dict):
+        raise values.refused(key, "an object")
+    return tuple(found)
 
 
 def _checkpoints(values: own_json.Values, path: str) -> Mapping[str, bytes | None]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 from logdir.decide import log_start
 from logdir.decide.checkpoint_copies import Losses, LostLogStart, directory_of
 from logdir.disk.record import checkpoints, handover
 from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.errors import LogDirError, LogDirSuspectError, Problem
+from logdir.errors import LogDirError, LogDirSuspectError, Problem, RefusedError
 from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own.replica_marker import Checkpoints
 from logdir.paths import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
@@ -48,7 +48,7 @@ class LogStarts(Enum):
     """What becomes of log starts that a start of the broker lost."""
 
     RESTORE = "restore"
-    """They are written back, as the newest copy has them, where none lies behind the end of its log."""
+    """They are written back, as high as a copy has them, where none lies behind the end of its log."""
     ACCEPT = "accept"
     """The older copies are forgotten, and the records stay that are there again."""
 
@@ -135,33 +135,54 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def restorable(broker: OpenBroker, open_dir: OpenLogDir) -> tuple[dict[TopicPartition, int], tuple[LostLogStart, ...]]:
-    """Return the log starts to write back in a log dir, and those that are not, because of where their logs end.
+class Restorable(NamedTuple):
+    """The log starts that a log dir has lost, by what becomes of them."""
 
-    Reads the end of each log.
+    offsets: dict[TopicPartition, int]
+    """Those to write back."""
+    left: tuple[LostLogStart, ...]
+    """Those that are not, because of where their logs end."""
+    stamp: str
+    """Of the files that were compared."""
+
+
+def restorable(broker: OpenBroker, open_dir: OpenLogDir) -> Restorable:
+    """Return the log starts to write back in a log dir, and those that are not. Reads the end of each log.
 
     Raises:
         LogDirError: the files or the log dir cannot be read.
     """
     with map_os_errors(open_dir.log_dir):
-        losses = broker.begin_at(handover.compare, open_dir).result().losses or Losses()
+        stamp, losses = broker.begin_at(handover.compare, open_dir).result()
     wanted: dict[TopicPartition, int] = {}
     left: list[LostLogStart] = []
-    for one in losses.log_starts:
+    for one in (losses or Losses()).log_starts:
         end = broker.ports.log_end(open_dir.log_dir, open_dir.log_dir, directory_of(one.partition))
         entries, _ = log_start.within(Checkpoints(log_start=one.offset), end)
         if entries.log_start is None:
             left.append(one)
         else:
             wanted[one.partition] = one.offset
-    return wanted, tuple(left)
+    return Restorable(wanted, tuple(left), stamp)
 
 
-def put_back(broker: OpenBroker, open_dir: OpenLogDir, wanted: dict[TopicPartition, int]) -> None:
+def put_back(broker: OpenBroker, open_dir: OpenLogDir, found: Restorable) -> None:
     """Write log starts back into the checkpoint file of a log dir; every lock of the broker is held.
 
+    To read the ends of many logs takes a while, without a lock: a broker may have run and ended meanwhile, and its logs
+    may be others now.
+
     Raises:
+        RefusedError: a file is not as it was compared.
         LogDirError: as ``disk.record.checkpoints.put_back_log_starts``.
     """
     with map_os_errors(open_dir.log_dir):
-        broker.begin_at(checkpoints.put_back_log_starts, open_dir, wanted).result()
+        if broker.begin_at(handover.compare, open_dir, found.stamp).result().losses is not None:
+            raise RefusedError(
+                f"{open_dir.log_dir}/{LOG_STARTS}",
+                why=Why.CHANGED,
+                expected="checkpoint files as they were when the ends of the logs were read",
+                found="a file that was written since",
+                fix="nothing was written back in this log dir: repeat the command",
+            )
+        broker.begin_at(checkpoints.put_back_log_starts, open_dir, found.offsets).result()

@@ -232,15 +232,20 @@ def _restore_log_starts(broker: OpenBroker, details: Mapping[str, str], *, is_ap
     """Write lost log starts back into every log dir that may be changed; return the details with what was done."""
     found = dict(details)
     for open_dir in broker.changeable:
-        wanted, left = restorable(broker, open_dir)
-        if is_applied and wanted:
-            with broker.batch():
-                put_back(broker, open_dir, wanted)
+        lost = restorable(broker, open_dir)
+        count = len(lost.offsets)
+        if is_applied and lost.offsets:
+            with broker.batch() as held:
+                if open_dir.log_dir in held.log_dirs:
+                    held.require_held()
+                    put_back(broker, open_dir, lost)
+                else:
+                    count = 0  # It was to be skipped if it fails, and its lock could not be taken.
         done = "restored" if is_applied else "to be restored"
-        found[open_dir.log_dir] += f"; log starts {done}: {len(wanted)}"
-        if left:
+        found[open_dir.log_dir] += f"; log starts {done}: {count}"
+        if lost.left:
             why = "left, because the ends of their logs lie before them or are not known"
-            found[open_dir.log_dir] += f"; {why}: {len(left)}"
+            found[open_dir.log_dir] += f"; {why}: {len(lost.left)}"
     return found
 
 

@@ -59,10 +59,12 @@ def write(path: str, files: Mapping[str, bytes], now_ms: int) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-    except OSError as error:
+    except BaseException as error:
         with suppress(OSError):
             Path(path).unlink()
-        raise _failed(path, error) from error
+        if isinstance(error, OSError):
+            raise _failed(path, error) from error
+        raise
 
 
 def _failed(path: str, error: OSError) -> OutputError:

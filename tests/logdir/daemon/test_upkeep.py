@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from logdir import clock
-from logdir.daemon import upkeep
-from logdir.daemon.state import LogDirState
 from logdir.daemon.supervisor import Supervisor
 from logdir.daemon.work import Work
-from logdir.disk.root.open_log_dir import OpenLogDir
-from logdir.disk.root.upgrade import upgrade
-from logdir.errors import DiskError
 from logdir.formats.own import heartbeat_file
 from tests.builders import partition
 from tests.logdir.daemon.rig import Daemon, daemon, until
@@ -137,6 +132,32 @@ def test_work_roots_of_0_2_0_are_upgraded_before_anything_is_written(one: Daemon
         assert events(work) == []
 
 
+def test_a_work_root_that_cannot_be_upgraded_gets_no_heartbeat_and_is_tried_again(
+    one: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.2.0 would drop what a heartbeat of this release says, and purge too early."""
+    now_ms = clock.boottime_ms()
+    monkeypatch.setattr(clock, "boottime_ms", lambda: now_ms)
+    roots = [Path(f"{top}.logdird") for top in one.log_dirs]
+    as_0_2_0(*roots)
+    heartbeat = roots[0] / "heartbeat.json"
+    before = heartbeat.read_bytes()
+    in_the_way = roots[0] / "work-root.json.tmp"
+    in_the_way.mkdir()
+    with working(one) as work:
+        assert [version_of(root) for root in roots] == [1, 2]
+        now_ms += 60_000
+        work.sweep()
+        assert list(work.session.broker.quarantined) == [str(one.log_dirs[0])]
+        assert heartbeat.read_bytes() == before
+        in_the_way.rmdir()
+        now_ms += 60_000
+        work.sweep()
+        assert [version_of(root) for root in roots] == [2, 2]
+        assert not work.session.broker.quarantined
+        assert heartbeat.read_bytes() != before
+
+
 def test_a_disk_that_may_not_be_changed_keeps_the_version_of_its_work_root(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
     partition(one.log_dirs[1] / "other-0")
@@ -146,33 +167,6 @@ def test_a_disk_that_may_not_be_changed_keeps_the_version_of_its_work_root(tmp_p
     with working(one):
         assert [version_of(root) for root in roots] == [2, 1]
         assert heartbeat_file.parse((roots[1] / "heartbeat.json").read_bytes()).boots[-1].boot_id == "before"
-
-
-def test_a_work_root_that_cannot_be_upgraded_is_not_worked_in_until_a_restart(
-    one: Daemon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its heartbeat can be written all the same, and that ends no quarantine."""
-    roots = [Path(f"{top}.logdird") for top in one.log_dirs]
-    as_0_2_0(*roots)
-    sick = str(one.log_dirs[1])
-
-    def fails(open_dir: OpenLogDir) -> bool:
-        if open_dir.log_dir == sick:
-            raise DiskError(f"{sick}.logdird/work-root.json", expected="a call that succeeds", found="none")
-        return upgrade(open_dir)
-
-    with monkeypatch.context() as broken:
-        broken.setattr(upkeep, "upgrade", fails)
-        with working(one) as work:
-            work.sweep()
-            state, problem = work.session.states()[sick]
-            assert state is LogDirState.QUARANTINED
-            assert problem is not None
-            assert problem.fix.startswith("restart logdird once it is mended")
-            assert [version_of(root) for root in roots] == [2, 1]
-            one.delete(one.make("late", disk=1, topic_id=OTHER_ID))
-            work.sweep()
-            assert one.staged(1) == []
 
 
 @pytest.mark.slow

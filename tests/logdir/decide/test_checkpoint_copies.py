@@ -88,6 +88,34 @@ def test_a_log_start_is_lost_only_if_its_log_begins_before_it_now(log: LogFacts,
     assert bool(of(GOOD, now=now, logs={PAY: log}).log_starts) is is_lost
 
 
+def with_id(one: CheckpointCopy, topic_id: str | None) -> CheckpointCopy:
+    """Return a copy in which the directory of ``PAY`` has a topic id, or none."""
+    return one._replace(topic_ids={} if topic_id is None else {"pay-0": topic_id})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_lost"),
+    [("A", "A", True), ("A", "B", False), ("A", None, False), (None, None, True), (None, "A", False)],
+)
+def test_a_directory_of_another_topic_has_lost_nothing_though_its_inode_is_the_same(
+    before: str | None, after: str | None, *, is_lost: bool
+) -> None:
+    """A file system gives the inode of a directory that was removed to the next one."""
+    now = copy(2000, points=GOOD.checkpoints[POINTS], watermarks=GOOD.checkpoints[WATERMARKS])
+    losses = of(with_id(GOOD, before), now=now, logs={PAY: LogFacts(7, 0, after)})
+    assert bool(losses.log_starts) is is_lost
+
+
+@pytest.mark.parametrize(("epochs_from", "is_lost"), [(None, True), (20, True), (80, True), (19, False), (0, False)])
+def test_a_log_that_was_cut_below_its_log_start_and_written_on_has_lost_nothing(
+    epochs_from: int | None, *, is_lost: bool
+) -> None:
+    """A broker moves the first epoch to each log start: one that begins before it is of other records."""
+    now = copy(2000, points=GOOD.checkpoints[POINTS], starts=b"0\n1\npay 0 7\n")
+    losses = of(GOOD, now=now, logs={PAY: LogFacts(7, 0, None, epochs_from)})
+    assert bool(losses.log_starts) is is_lost
+
+
 @pytest.mark.parametrize(("entry", "found"), [(b"pay 0 19", 19), (b"pay 0 20", None), (b"pay 0 21", None)])
 def test_a_log_start_that_is_lower_now_is_lost(entry: bytes, found: int | None) -> None:
     now = copy(2000, points=GOOD.checkpoints[POINTS], starts=b"0\n1\n" + entry + b"\n")
@@ -120,7 +148,7 @@ def test_of_the_other_files_only_the_loss_of_all_entries_counts(word: str) -> No
 def test_a_file_that_no_broker_reads_is_named_and_nothing_of_it_is_called_lost() -> None:
     read = (parsed(GOOD),)
     now: dict[str, Mapping[TopicPartition, int] | None] = {**files_of(GOOD), STARTS: None}
-    assert suspected(read, now, {"pay-0", "pay-1"}) == {}
+    assert suspected(read, now, {"pay-0", "pay-1"}) == {PAY: True}
     assert lost(read, now, {}) == Losses(malformed=(STARTS,))
 
 
@@ -132,6 +160,13 @@ def test_the_newest_copy_that_has_a_log_start_tells_it() -> None:
     older, newer = copy(1000, starts=b"0\n1\npay 0 20\n"), copy(2000, starts=b"0\n1\npay 0 25\n")
     losses = of(copy(3000, starts=EMPTY), newer, older, now=copy(4000, starts=EMPTY), logs=THERE)
     assert losses.log_starts == (LostLogStart(PAY, 25, None, 2000),)
+
+
+def test_the_highest_log_start_that_a_copy_has_is_the_lost_one_and_both_copies_stay() -> None:
+    older, newer = copy(1000, starts=b"0\n1\npay 0 30\n"), copy(2000, starts=b"0\n1\npay 0 25\n")
+    emptied = copy(3000, inodes={}, starts=EMPTY)
+    assert of(newer, older, now=emptied, logs=THERE).log_starts == (LostLogStart(PAY, 30, None, 1000),)
+    assert keeping(newer, older, new=emptied) == [3000, 2000, 1000]
 
 
 def keeping(*copies: CheckpointCopy, new: CheckpointCopy) -> list[int]:
@@ -155,6 +190,15 @@ def test_a30_however_often_a_start_fails_the_copy_that_was_made_before_is_kept()
         copies = kept(tuple(map(parsed, copies)), emptied, files_of(emptied), THERE)
         assert [one.wall_ms for one in copies] == [1000 * number, 1000]
     assert of(*copies, now=copies[0], logs=THERE).log_starts == (LostLogStart(PAY, 20, None, 1000),)
+
+
+def test_a_copy_stays_while_the_file_is_malformed_that_it_has() -> None:
+    """Nothing of that file is called lost, but once it is moved away the copy has what was in it."""
+    first = GOOD._replace(wall_ms=2000, checkpoints={**GOOD.checkpoints, STARTS: b"0\n7\nnothing\n"})
+    second = first._replace(wall_ms=3000, checkpoints={**first.checkpoints, CLEANER: EMPTY})
+    now: dict[str, Mapping[TopicPartition, int] | None] = {**files_of(GOOD), STARTS: None}
+    found = kept(tuple(map(parsed, (first, GOOD))), second, now, THERE)
+    assert [one.wall_ms for one in found] == [3000, 1000]
 
 
 def test_what_is_there_again_needs_no_old_copy() -> None:

@@ -101,6 +101,40 @@ def test_a_partition_that_was_made_anew_has_lost_nothing(open_dir: OpenLogDir) -
     assert compare(open_dir).losses == Losses()
 
 
+def test_a_directory_of_another_topic_id_has_lost_no_log_start_though_its_inode_is_the_same(
+    open_dir: OpenLogDir,
+) -> None:
+    keep(open_dir, now(1))
+    fail_a_start(open_dir)
+    metadata = Path(open_dir.log_dir, "a-0", "partition.metadata")
+    before = metadata.read_bytes()
+    metadata.write_text("version: 0\ntopic_id: MkU3OEVBNTcwNTJENDM2Qg")
+    assert compare(open_dir).losses == LOST._replace(log_starts=())
+    metadata.write_text("nothing of the kind")
+    with pytest.raises(FormatError, match=r"a-0/partition\.metadata"):
+        compare(open_dir)
+    with pytest.raises(FormatError):
+        keep(open_dir, now(2))
+    assert copies(open_dir) == [1000], "the copy stays as long as it is not known"
+    metadata.write_bytes(before)
+    assert keep(open_dir, now(3)) == LOST
+
+
+@pytest.mark.parametrize(
+    ("epochs", "is_lost"), [("", True), ("3 12\n", True), ("3 11\n", False), ("3 12\n4 2\n", False)]
+)
+def test_a_log_that_was_cut_below_its_log_start_has_lost_none(
+    open_dir: OpenLogDir, epochs: str, *, is_lost: bool
+) -> None:
+    keep(open_dir, now(1))
+    fail_a_start(open_dir)
+    count = epochs.count("\n")
+    Path(open_dir.log_dir, "a-0", "leader-epoch-checkpoint").write_text(f"0\n{count}\n{epochs}" if count else "")
+    losses = compare(open_dir).losses
+    assert losses is not None
+    assert bool(losses.log_starts) is is_lost
+
+
 def test_log_starts_that_are_put_back_are_lost_no_more_and_the_other_entries_stay(open_dir: OpenLogDir) -> None:
     keep(open_dir, now(1))
     Path(open_dir.log_dir, STARTS).write_bytes(b"0\n2\nother 1 5\nb 0 8\n")
@@ -157,12 +191,13 @@ def test_a_file_of_ours_that_is_malformed_is_written_anew(open_dir: OpenLogDir, 
     assert copies(open_dir) == [1000]
 
 
-def test_a_file_of_a_newer_release_stays(open_dir: OpenLogDir) -> None:
+@pytest.mark.parametrize("is_accepted", [False, True])
+def test_a_file_of_a_newer_release_stays(open_dir: OpenLogDir, *, is_accepted: bool) -> None:
     place = Path(open_dir.work.path, "handover.json")
     data = own_json.render("handover", 3, {"later": 1})
     place.write_bytes(data)
     with pytest.raises(UnsupportedVersionError):
-        keep(open_dir, now(1))
+        keep(open_dir, now(1), is_accepted=is_accepted)
     assert place.read_bytes() == data
 
 
@@ -187,8 +222,8 @@ def test_copies_that_have_no_room_leave_the_one_that_is_needed(
 def test_a_log_that_cannot_be_looked_at_gives_up_no_copy(
     open_dir: OpenLogDir, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(top: Directory, name: str) -> int:
-        raise OSError(number, os.strerror(number), name)
+    def fails(directory: Directory) -> int:
+        raise OSError(number, os.strerror(number), directory.path)
 
     keep(open_dir, now(1))
     fail_a_start(open_dir)

@@ -19,7 +19,9 @@ NAMES = (
 BOOT = "f251f93c-c03a-428b-afb6-8d376a2dcf1c"
 EMPTY = CheckpointCopy(0, dict.fromkeys(NAMES), {})
 NONE = HandoverFile(BOOT, 0, 0, (EMPTY,))
-COPY = CheckpointCopy(6, {**EMPTY.checkpoints, NAMES[1]: b"0\n1\npay 0 17\n", NAMES[2]: b"\xff"}, {"pay-0": 2**64 - 1})
+ID = "JEXY6aqzQY-32P5TStzaFg"
+FILES = {**EMPTY.checkpoints, NAMES[1]: b"0\n1\npay 0 17\n", NAMES[2]: b"\xff"}
+COPY = CheckpointCopy(6, FILES, {"pay-0": 2**64 - 1}, {"pay-0": ID})
 SOME = HandoverFile("b", 7, 8, (COPY, EMPTY, EMPTY, EMPTY))
 
 
@@ -38,6 +40,7 @@ def test_it_is_one_line_with_each_file_in_base64() -> None:
         "wall_ms": 6,
         "checkpoints": {**dict.fromkeys(NAMES), NAMES[1]: "MAoxCnBheSAwIDE3Cg==", NAMES[2]: "/w=="},
         "inodes": {"pay-0": 2**64 - 1},
+        "topic_ids": {"pay-0": ID},
     }
     assert len(values["copies"]) == 4
 
@@ -92,6 +95,9 @@ def _copy(**changed: object) -> dict[str, object]:
         _copy(inodes={"pay-0": "7"}),
         _copy(inodes={"pay-0": -1}),
         _copy(inodes={"pay-0": 2**64}),
+        _copy(topic_ids=None),
+        _copy(topic_ids=["pay-0"]),
+        _copy(topic_ids={"pay-0": 7}),
     ],
     ids=str,
 )

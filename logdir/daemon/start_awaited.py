@@ -1,8 +1,8 @@
 """How long a daemon keeps its hands off Kafka's locks after a handover: until the broker has them all, or five minutes.
 
 A lock of ours would make the broker's start fail, also once it has some of them: it takes them one after the other.
-After a restart of the daemon ``handover.json`` holds the instant of the last handover; one that cannot be read counts as
-one of now, once.
+After a restart of the daemon ``handover.json`` holds the instant of the last handover; one that cannot be read counts
+as one of now, once.
 
 Spec: design §2 law 4; attacks A22.
 """

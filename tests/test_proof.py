@@ -333,6 +333,60 @@ def test_a_run_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_runs(tmp_path) == [run]
 
 
+def test_the_runs_of_parts_are_read_too_in_the_order_of_time(tmp_path: Path) -> None:
+    (tmp_path / "hung").mkdir()
+    (tmp_path / "browser").mkdir()
+    former, later = a_run(failed=("y",), exit_status=1), a_run(fleet(3))
+    write_run(former, tmp_path / "hung" / "1.json")
+    write_run(later, tmp_path / "browser" / "2.json")
+    assert read_runs(tmp_path) == [former, later]
+
+
+PARTS = {"brokers", "long", "others", "hung", "kernel", "root", "browser", "mounts", "deletions"}
+PYTHON = """#!/bin/sh
+case "$*" in
+*kafka.rotation*) echo 4.3.1 ;;
+*tests.proof*) echo judged >>said ;;
+*pytest*)
+    echo "${LOGDIRD_PROOF_OUT#.proof/} $LOGDIRD_PROOF" >>said
+    [ ! -e "fails-${LOGDIRD_PROOF_OUT#.proof/}" ]
+    ;;
+esac
+"""
+
+
+def test_a_proof_that_was_cut_off_goes_on_with_the_parts_that_have_not_passed(tmp_path: Path) -> None:
+    """A project of which every part only says that it was begun."""
+    for name in ("logdir", "migrate", "scheduler", "tools", "tests", "examples", "systemd", ".ci", ".venv/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("pyproject.toml", "setup.py", "logdir/module.py"):
+        (tmp_path / name).write_text("")
+    for name, text in ((".venv/bin/python", PYTHON), (".ci/as-user", '#!/bin/sh\nexec "$@"\n')):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+
+    def proof() -> tuple[int, list[str]]:
+        (tmp_path / "said").write_text("")
+        done = subprocess.run(
+            ["sh", tmp_path / ".ci" / "proof", ".proof"], cwd=tmp_path, capture_output=True, text=True
+        )
+        return done.returncode, sorted((tmp_path / "said").read_text().splitlines())
+
+    (tmp_path / ".ci" / "proof").write_bytes((ROOT / ".ci" / "proof").read_bytes())
+    everything = sorted(f"{part} 1" for part in PARTS)
+    for part in ("kernel", "brokers"):
+        (tmp_path / f"fails-{part}").touch()
+    assert proof() == (1, everything)
+    assert proof() == (1, ["brokers 1", "kernel 1"])
+    (tmp_path / "fails-brokers").unlink()
+    assert proof() == (1, ["brokers 1", "kernel 1"])
+    (tmp_path / "fails-kernel").unlink()
+    assert proof() == (0, ["judged", "kernel 1"])
+    assert proof() == (0, ["judged"])
+    (tmp_path / "logdir/module.py").write_text("changed\n")
+    assert proof() == (0, sorted([*everything, "judged"]))
+
+
 def test_a_test_records_only_its_own_claims(request: pytest.FixtureRequest) -> None:
     with pytest.raises(ValueError, match="expected a test of the claim fleets; found tests/test_proof"):
         Recorder(request.node)(FLEETS, {"fleets": 1})

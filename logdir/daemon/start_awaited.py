@@ -1,7 +1,8 @@
-"""How long a daemon keeps its hands off Kafka's locks after a handover: until the broker runs, or five minutes.
+"""How long a daemon keeps its hands off Kafka's locks after a handover: until the broker has them all, or five minutes.
 
-A lock of ours would make the broker's start fail. After a restart of the daemon ``handover.json`` holds the instant of
-the last handover; one that cannot be read counts as one of now, once.
+A lock of ours would make the broker's start fail, also once it has some of them: it takes them one after the other.
+After a restart of the daemon ``handover.json`` holds the instant of the last handover; one that cannot be read counts
+as one of now, once.
 
 Spec: design §2 law 4; attacks A22.
 """
@@ -33,7 +34,7 @@ class StartAwaited:
         """Begin without a handover."""
         self._until_ms = 0
         self._ended_ms = -1
-        """When the broker was seen running last: a handover before that is over."""
+        """When the broker was seen with all locks last: a handover before that is over."""
         self._unread: set[str] = set()
         """Log dirs whose file could not be read."""
         self._reopening: tuple[Mapping[str, Problem], int] | None = None
@@ -41,7 +42,7 @@ class StartAwaited:
 
     @property
     def is_on(self) -> bool:
-        """Whether the log dirs were handed over, and the broker has not been seen running since."""
+        """Whether the log dirs were handed over, and the broker has not been seen with all locks since."""
         return clock.boottime_ms() < self._until_ms
 
     def begin(self, at_ms: int | None = None) -> None:
@@ -67,7 +68,7 @@ class StartAwaited:
                 self.begin(found.boottime_ms)
 
     def end(self) -> None:
-        """Note that the broker runs."""
+        """Note that the broker has all locks."""
         self._until_ms = 0
         self._ended_ms = clock.boottime_ms()
 

@@ -126,7 +126,7 @@ class Work:
     def _note_running(self, glances: Glances) -> None:
         """Note whether the broker runs, and what follows for the work that no request asks for."""
         is_running = self.is_running = glances.is_running
-        if is_running:
+        if glances.has_started:
             self.supervisor.start_awaited.end()
         # Behind a start block no broker runs, and only a change of layout may go on.
         self.is_blocked = is_running is not True and glances.is_blocked

@@ -81,8 +81,9 @@ def write_run(run: Run, path: Path) -> None:
 
 
 def read_runs(folder: Path) -> list[Run]:
-    """Return the runs written into a folder, by file name."""
-    return [_run(json.loads(path.read_text(encoding="utf-8"))) for path in sorted(folder.glob("*.json"))]
+    """Return the runs written into a folder and its parts, by file name."""
+    paths = sorted(folder.rglob("*.json"), key=lambda path: path.name)
+    return [_run(json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def _run(value: Mapping[str, Any]) -> Run:

@@ -31,6 +31,13 @@ class Glances(NamedTuple):
         return None if isinstance(found, Problem) else found
 
     @property
+    def has_started(self) -> bool:
+        """Whether a broker holds Kafka's lock of every log dir that answered: one that starts takes them in turn, and
+        would fail if another process held the last of them meanwhile.
+        """
+        return bool(self.of) and all(one.is_locked is True for one in self.of.values())
+
+    @property
     def is_blocked(self) -> bool:
         """Whether a start block lies in a log dir, so that only a change of layout may go on."""
         return any(one.is_blocked for one in self.of.values())

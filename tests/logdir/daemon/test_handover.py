@@ -146,8 +146,7 @@ def test_a_daemon_that_hands_over_does_nothing_that_needs_locks_until_the_broker
         # Again, as a unit that is started once more.
         status, result = ctl_json("handover", *named)
         assert (status, [item["state"] for item in result["items"]]) == (Exit.DONE, ["done", "done"])
-        (one.log_dirs[0] / ".lock").touch()
-        with held(one.log_dirs[0] / ".lock"):
+        with held(one.log_dirs[0] / ".lock"), held(one.log_dirs[1] / ".lock"):
             until("it sees the broker", lambda: one.status().broker_runs is True)
             assert ctl("handover", *named).status == Exit.BROKER_RUNS
         until("it sees that the broker has ended", lambda: one.status().broker_runs is False)

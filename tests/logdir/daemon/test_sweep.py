@@ -91,6 +91,25 @@ def test_one_that_finds_nothing_makes_one_call_on_each_log_dir(tmp_path: Path, m
         assert len(one.staged()) == 1
 
 
+@pytest.mark.parametrize("has_file", [False, True], ids=["its last lock file is not there yet", "it is"])
+def test_a22_a_broker_that_has_some_of_its_locks_is_still_awaited(tmp_path: Path, has_file: bool) -> None:
+    """It takes them one after the other: if the last one were taken meanwhile, its start would fail."""
+    one = Daemon(tmp_path, disks=3)
+    locks = [top / ".lock" for top in one.log_dirs]
+    for lock in locks[: 3 if has_file else 2]:
+        lock.touch()
+    with working(one) as work:
+        awaited = work.supervisor.start_awaited
+        awaited.begin()
+        with held(locks[0]), held(locks[1]):
+            work.sweep()
+            assert (work.is_running, awaited.is_on) == (True, True)
+            locks[2].touch()
+            with held(locks[2]):
+                work.sweep()
+                assert (work.is_running, awaited.is_on) == (True, False)
+
+
 def test_beside_a_stopped_broker_that_is_left_alone_an_unchanged_log_dir_is_not_listed_again(tmp_path: Path) -> None:
     one = Daemon(tmp_path)
     one.config.write_text(one.config.read_text().replace("auto.while.stopped: true", "auto.while.stopped: false"))

@@ -343,12 +343,12 @@ def test_the_runs_of_parts_are_read_too_in_the_order_of_time(tmp_path: Path) -> 
 
 
 PARTS = {"brokers", "long", "others", "hung", "kernel", "root", "browser", "mounts", "deletions"}
-PYTHON = """#!/bin/sh
+STUB = """#!/bin/sh
 case "$*" in
 *kafka.rotation*) echo 4.3.1 ;;
-*tests.proof*) echo judged >>said ;;
+*tests.proof*) echo tests.proof >>ran ;;
 *pytest*)
-    echo "${LOGDIRD_PROOF_OUT#.proof/} $LOGDIRD_PROOF" >>said
+    echo "${LOGDIRD_PROOF_OUT#.proof/} $LOGDIRD_PROOF" >>ran
     [ ! -e "fails-${LOGDIRD_PROOF_OUT#.proof/}" ]
     ;;
 esac
@@ -356,21 +356,21 @@ esac
 
 
 def test_a_proof_that_was_cut_off_goes_on_with_the_parts_that_have_not_passed(tmp_path: Path) -> None:
-    """A project of which every part only says that it was begun."""
+    """In a project whose Python only writes down which parts ran, and fails those that are to fail."""
     for name in ("logdir", "migrate", "scheduler", "tools", "tests", "examples", "systemd", ".ci", ".venv/bin"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("pyproject.toml", "setup.py", "logdir/module.py"):
         (tmp_path / name).write_text("")
-    for name, text in ((".venv/bin/python", PYTHON), (".ci/as-user", '#!/bin/sh\nexec "$@"\n')):
+    for name, text in ((".venv/bin/python", STUB), (".ci/as-user", '#!/bin/sh\nexec "$@"\n')):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
 
     def proof() -> tuple[int, list[str]]:
-        (tmp_path / "said").write_text("")
+        (tmp_path / "ran").write_text("")
         done = subprocess.run(
             ["sh", tmp_path / ".ci" / "proof", ".proof"], cwd=tmp_path, capture_output=True, text=True
         )
-        return done.returncode, sorted((tmp_path / "said").read_text().splitlines())
+        return done.returncode, sorted((tmp_path / "ran").read_text().splitlines())
 
     (tmp_path / ".ci" / "proof").write_bytes((ROOT / ".ci" / "proof").read_bytes())
     everything = sorted(f"{part} 1" for part in PARTS)
@@ -381,10 +381,10 @@ def test_a_proof_that_was_cut_off_goes_on_with_the_parts_that_have_not_passed(tm
     (tmp_path / "fails-brokers").unlink()
     assert proof() == (1, ["brokers 1", "kernel 1"])
     (tmp_path / "fails-kernel").unlink()
-    assert proof() == (0, ["judged", "kernel 1"])
-    assert proof() == (0, ["judged"])
+    assert proof() == (0, ["kernel 1", "tests.proof"])
+    assert proof() == (0, ["tests.proof"])
     (tmp_path / "logdir/module.py").write_text("changed\n")
-    assert proof() == (0, sorted([*everything, "judged"]))
+    assert proof() == (0, sorted([*everything, "tests.proof"]))
 
 
 def test_a_test_records_only_its_own_claims(request: pytest.FixtureRequest) -> None:

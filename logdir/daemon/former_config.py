@@ -11,15 +11,32 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from logdir.daemon.config import parse
+from logdir.daemon.config import parse, read_config
 from logdir.daemon.socket.client import is_answering
-from logdir.errors import ConfigError
+from logdir.errors import ConfigError, Problem
 from logdir.observe.named_file import read_regular
 
 _MOST_BYTES: Final = 1 << 20
 _KEY: Final = b"socket:"
 _LEAST: Final = b"server.properties: /\n"
 """A configuration with nothing but what is required."""
+
+
+def socket_of(path: str) -> tuple[str, tuple[Problem, ...]]:
+    """Return the control socket that a configuration names, and what is wrong with a file that no longer fits.
+
+    Args:
+        path: The configuration file.
+
+    Raises:
+        ConfigError: It cannot be used, and no daemon of it answers.
+    """
+    try:
+        return read_config(path).socket, ()
+    except ConfigError as error:
+        if (socket := answering_socket(path)) is None:
+            raise
+        return socket, error.problems
 
 
 def answering_socket(path: str) -> str | None:

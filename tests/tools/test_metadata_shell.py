@@ -26,7 +26,7 @@ from logdir.service.metadata import MetadataRequest, session
 from tests.logdir.cluster.log_dir import A, B, LogDir, partition, record, topic
 from tests.logdir.wire.golden_metadata import METADATA
 from tests.tools.ctl import HOME
-from tools.logdirctl.metadata_shell import put, talk
+from tools.cli.metadata_shell import put, talk
 
 LOG = METADATA / "4.3.1-kraft"
 # What runs the tests may have SIGINT ignored, as a shell does to what it puts into the background.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from logdir.daemon.former_config import socket_of
 from logdir.daemon.release import RELEASE, ReleaseRequest
 from logdir.daemon.socket import client
 from logdir.daemon.socket.client import DaemonUnreachableError
@@ -18,12 +19,13 @@ from tools.cli.arguments import Streams, answer
 from tools.cli.broker import JSON
 from tools.cli.command import Command, Group
 from tools.cli.option import Flag, Option, typed
-from tools.logdirctl.status import DAEMON, socket_of
+from tools.logdirctl.status import DAEMON
 
 
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``disk release``; return the exit status."""
-    path, log_dir = socket_of(arguments), os.path.abspath(arguments.log_dir)
+    path = arguments.socket or socket_of(arguments.config)[0]
+    log_dir = os.path.abspath(arguments.log_dir)
     try:
         ran, _ = client.run(path, RELEASE, ReleaseRequest(log_dir=log_dir), is_applied=arguments.apply)
     except DaemonUnreachableError as error:

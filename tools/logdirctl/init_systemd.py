@@ -58,11 +58,13 @@ def _request(arguments: argparse.Namespace) -> SystemdRequest:
         fix = "write one first: server.properties: FILE is enough"
         raise ConfigError((Problem("config-error", "--systemd", "--config /etc/logdird/NAME.yaml", "none", fix),))
     config = read_config(arguments.config)
+    # A link that was typed outlives an upgrade.
+    program = sys.argv[0] if os.path.basename(sys.argv[0]) == "logdirctl" else sys.executable
     return SystemdRequest(
         broker=request_of(arguments),
         name=config.name,
         unit=arguments.unit or config.server_unit,
-        programs=_programs(),
+        programs=os.path.dirname(os.path.abspath(program)),
         root=arguments.root or "/",
         state_dir=config.state_dir,
         socket=config.socket,
@@ -70,9 +72,3 @@ def _request(arguments: argparse.Namespace) -> SystemdRequest:
         status_listen=config.status_listen,
         metrics_listen=config.metrics_listen,
     )
-
-
-def _programs() -> str:
-    """Return the directory of this program: that of its link, where one was typed; it outlives an upgrade."""
-    typed = sys.argv[0] if os.path.basename(sys.argv[0]) == "logdirctl" else sys.executable
-    return os.path.dirname(os.path.abspath(typed))

@@ -25,8 +25,8 @@ from logdir.text import printable
 from tools.cli.arguments import Exit, Streams, put, say, tell
 from tools.cli.broker import JSON, disk_timeout, timeout_ms
 from tools.cli.command import Command, Group
+from tools.cli.metadata_shell import talk
 from tools.cli.option import Flag, OneOf, Option, typed
-from tools.logdirctl.metadata_shell import talk
 
 _ENDS = "0 done, 1 problems found, 2 usage or configuration, 4 refused"
 _PLACES = ("server_properties", "log_dirs", "directory", "snapshot")

@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 from logdir import clock
-from logdir.daemon.config import read_config
+from logdir.daemon.former_config import socket_of
 from logdir.daemon.report.status import COLUMNS, StatusResult
 from logdir.daemon.socket import client
 from logdir.errors import ConfigError, Problem
@@ -28,35 +28,17 @@ from tools.cli.streams import as_utf8
 _STDOUT = "-"
 
 
-def socket_of(arguments: argparse.Namespace) -> str:
-    """Return the path of the control socket that the arguments name."""
-    return arguments.socket or read_config(arguments.config).socket
-
-
 def act(arguments: argparse.Namespace, streams: Streams) -> int:
     """Run ``status``; return the exit status."""
     if arguments.html == _STDOUT and arguments.json:
         found, fix = "both on standard output", "leave --json out, or name a file"
         raise ConfigError((Problem("config-error", "--html -", "--html - without --json", found, fix),))
-    path, problems = _daemon(arguments)
+    path, problems = (arguments.socket, ()) if arguments.socket else socket_of(arguments.config)
     again = "" if problems or not arguments.config else f"next: logdirctl staged ls {typed(arguments, *DAEMON)}"
     while (status := _show(arguments, streams, _asked(path, problems), again)) is not None and arguments.watch:
         streams.out.flush()
         time.sleep(2)
     return status
-
-
-def _daemon(arguments: argparse.Namespace) -> tuple[str, tuple[Problem, ...]]:
-    """Return the control socket, and what is wrong with the configuration that names it."""
-    try:
-        return socket_of(arguments), ()
-    except ConfigError as error:
-        from logdir.daemon.former_config import answering_socket
-
-        path = answering_socket(arguments.config)
-        if path is None:
-            raise
-        return path, error.problems
 
 
 def _asked(path: str, problems: tuple[Problem, ...]) -> StatusResult:

@@ -21,8 +21,8 @@ from logdir import clock
 from logdir.errors import ConfigError, LogDirError, LogDirSuspectError, Problem
 from logdir.observe.named_file import read_named
 from logdir.observe.outside import require_outside_of
-from logdir.observe.own_files import OwnFile, own_files
 from logdir.service.bug_report import archive, host, settings
+from logdir.service.bug_report.own_files import OwnFile, own_files
 from logdir.service.inventory import InventoryRequest, take
 from logdir.service.log_dirs.config import BrokerConfig
 from logdir.service.log_dirs.ports import BrokerPorts, connected, kept_free_places

@@ -26,11 +26,11 @@ from logdir.service.log_dirs.request import BrokerRequest
 from logdir.service.reconcile import Policy
 from logdir.service.report.json_form import from_json
 from logdir.service.staged_listing import StagedListingRequest, list_staged
+from tests.generated.requests import EXAMPLES, REQUESTS
 from tests.logdir.decide.builders import staged_replicas
 from tests.reconcile.universe import document, listed
 from tests.tools.ctl import ctl, two_disks
 from tests.tools.reconcile_rig import PAY, Rig
-from tests.tools.test_requests_documented import EXAMPLES, REQUESTS
 from tools.cli.arguments import Exit
 
 NO_SELECTOR = "topic:pay"

@@ -117,9 +117,9 @@ def _watch(log_dir: str, connection: socket.socket) -> None:
     log = logging.getLogger("watchdog.observers.inotify_c")
     log.addHandler(Lost(logging.WARNING))
     log.propagate = False
-    observer = InotifyObserver()
-    observer.schedule(Handler(), log_dir, recursive=False, event_filter=[DirMovedEvent, DirCreatedEvent])
     try:
+        observer = InotifyObserver()
+        observer.schedule(Handler(), log_dir, recursive=False, event_filter=[DirMovedEvent, DirCreatedEvent])
         observer.start()
     except OSError as error:  # No such directory, no permission, or no inotify instance is left.
         with suppress(OSError):

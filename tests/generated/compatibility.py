@@ -62,7 +62,10 @@ ROWS: Final = (
     ),
     Row("beside a running broker: `capture`", ("capture", "both captured")),
     Row("a deleted topic comes back: `staged adopt`", ("adopted", "both adopted", "guided")),
-    Row("the daemon: `logdird`, `handover`", ("daemon", "daemon starts", "daemon undo", "daemon soak", "operations")),
+    Row(
+        "the daemon: `logdird`, `handover`",
+        ("daemon", "daemon starts", "daemon undo", "daemon soak", "operations", "gate"),
+    ),
     Row("the cluster is asked: `client.properties`, `--from cluster:`", ("client", "live cluster", "cluster")),
     Row(
         "the metadata log: `metadata`, `--from metadata:`",

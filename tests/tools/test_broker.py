@@ -155,10 +155,14 @@ def test_a07_a_file_system_that_is_not_on_the_list_is_refused_at_every_start(
     assert ctl("stage", "pay", "--even-if-unknown", *named, "--apply").status == Exit.DONE
 
 
-@pytest.mark.parametrize("name", ["controller.json", "heartbeat.json", "staging-limit.json", "work-root.json"])
-def test_a_file_of_a_newer_release_is_refused_by_name(disks: tuple[Path, Path], tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "newer"), [("controller.json", 2), ("heartbeat.json", 2), ("staging-limit.json", 2), ("work-root.json", 3)]
+)
+def test_a_file_of_a_newer_release_is_refused_by_name(
+    disks: tuple[Path, Path], tmp_path: Path, name: str, newer: int
+) -> None:
     kind = name.removesuffix(".json").replace("-", "_")
-    (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, 2, {"x": 1}))
+    (tmp_path / "d2.logdird" / name).write_bytes(own_json.render(kind, newer, {"x": 1}))
     before = tree(tmp_path)
     with pytest.raises(UnsupportedVersionError, match=name), opened(request(*disks), changes=True):
         pytest.fail("a guess")

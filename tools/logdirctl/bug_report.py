@@ -34,8 +34,8 @@ def act(arguments: argparse.Namespace, streams: Streams) -> int:
         broker = request_of(arguments)
         socket = socket_of_daemon(arguments)
     added = documents(arguments.config, socket)
-    asked = BugReportRequest(broker=broker, output=arguments.output, version=VERSION, documents=added)
-    result, problems = report.make(asked, reporter)
+    asked = BugReportRequest(broker=broker, output=arguments.output, version=VERSION)
+    result, problems = report.make(asked, added, reporter)
     lines = (f"wrote {result.output}", f"next: logdirctl inventory {argv_of(arguments)}")
     return answer(arguments, streams, result, problems, (Table(REPORTED_COLUMNS, result.files), *lines))
 

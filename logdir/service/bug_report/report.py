@@ -51,8 +51,6 @@ class BugReportRequest:
     """Where it is written: a directory, or the file itself."""
     version: str
     """The version of this release."""
-    documents: Mapping[str, bytes] = field(default_factory=dict)
-    """What a daemon adds: content by path in the archive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +78,14 @@ class BugReportResult:
     files: tuple[ReportedFile, ...] = field(metadata={KEY: "items"})
 
 
-def make(request: BugReportRequest, reporter: Reporter) -> tuple[BugReportResult, tuple[Problem, ...]]:
+def make(
+    request: BugReportRequest, documents: Mapping[str, bytes], reporter: Reporter
+) -> tuple[BugReportResult, tuple[Problem, ...]]:
     """Make a report; return what is in it, and what could not be read.
 
     Args:
         request: The request.
+        documents: What a daemon adds: content by path in the archive.
         reporter: Receives progress.
 
     Raises:
@@ -93,7 +94,7 @@ def make(request: BugReportRequest, reporter: Reporter) -> tuple[BugReportResult
     """
     now_ms = clock.now_ms()
     path = archive.place_of(request.output, f"logdird-report-{now_ms // 1000}.tar.gz")
-    files: dict[str, bytes] = dict(request.documents)
+    files: dict[str, bytes] = dict(documents)
     problems: list[Problem] = []
     files["versions.json"] = _json(host.versions(request.version))
     secrets = frozenset[bytes]()

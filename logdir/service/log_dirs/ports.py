@@ -28,7 +28,7 @@ from logdir.observe.mounts import identity_at
 from logdir.observe.outside import KeptFree, kept_free, kept_free_unseen
 from logdir.paths import METADATA_DIR
 from logdir.service.log_dirs.config import BrokerConfig, require_distinct
-from logdir.service.log_dirs.request import BrokerRequest, LeftOut, PartialRequest, skipped_of
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut, PartialBroker, skipped_of
 from logdir.worker.look import EVERY_LIVE, Deep, look_deep
 from logdir.worker.port import Pending, Port
 from logdir.worker.reaping import Unreaped
@@ -291,7 +291,7 @@ def connected(
     Args:
         request: The broker.
         needs_all: Whether a log dir that does not answer ends the command, unless ``--skip-log-dir`` names it.
-        left_out: Log dirs without a worker; ``None``: those of a ``PartialRequest``, or none.
+        left_out: Log dirs without a worker; ``None``: those of a ``PartialBroker``, or none.
 
     Raises:
         ConfigError: the broker is invalid, or two of its paths lead to one directory.
@@ -299,7 +299,7 @@ def connected(
     named = request.config()
     skipped = skipped_of(request, named)
     if left_out is None:
-        left_out = request.left_out if isinstance(request, PartialRequest) else LeftOut()
+        left_out = request.left_out if isinstance(request, PartialBroker) else LeftOut()
     problems, unreaped = left_out.problems, left_out.unreaped or Unreaped()
     started = start([log_dir for log_dir in named.log_dirs if log_dir not in problems], request.disk_timeout_ms)
     refusing = tuple(RefusingPort(log_dir, problems[log_dir]) for log_dir in named.log_dirs if log_dir in problems)

@@ -62,7 +62,7 @@ class BrokerRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartialRequest(BrokerRequest):
+class PartialBroker(BrokerRequest):
     """The broker of a use case that starts no worker for some of its log dirs."""
 
     left_out: LeftOut

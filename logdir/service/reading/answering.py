@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, assert_never
 
 from logdir.errors import LogDirError, Problem
 from logdir.observe.share import send
-from logdir.service.log_dirs.request import BrokerRequest, LeftOut, PartialRequest
+from logdir.service.log_dirs.request import BrokerRequest, LeftOut, PartialBroker
 from logdir.service.reading.questions import (
     READINGS,
     DescribeQuestion,
@@ -92,7 +92,7 @@ def answer_into(
     known = {one.pid for one in hanging}
     asked: Question = from_json(READINGS[name].request, json.loads(question))
     source = source_of(asked)
-    request = PartialRequest(
+    request = PartialBroker(
         server_properties=broker.server_properties,
         client_properties=broker.client_properties,
         daemon_config=broker.daemon_config,

@@ -342,6 +342,7 @@ def test_what_was_enqueued_is_done_although_its_client_has_left(tmp_path: Path) 
 
 def test_a_reader_that_leaves_ends_its_processes_and_is_no_fault(tmp_path: Path) -> None:
     with daemon(tmp_path) as fresh:
+        until("each log dir has its watch", lambda: len(fresh.watches()) == 2)
         before = set(fresh.children())
         for _ in range(10):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

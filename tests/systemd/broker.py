@@ -28,7 +28,9 @@ def main() -> int:
             return 1
         files.append(file)
     handed = [Path(f"{log_dir}.logdird", "handover.json").exists() for log_dir in log_dirs]
-    Path(seen).write_text(json.dumps({"started_us": started_us, "handed_over": handed}))
+    # Whole, or not there: who waits for it reads it at once.
+    Path(f"{seen}.new").write_text(json.dumps({"started_us": started_us, "handed_over": handed}))
+    Path(f"{seen}.new").rename(seen)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     while True:
         signal.pause()

@@ -330,6 +330,20 @@ def on_fuse(folder: Path) -> Iterator[Sick]:
         server.close()
 
 
+def forget(broker: Broker) -> None:
+    """Drop the directories of the disk of ``on_loop`` from memory, while READ hangs: who lists one now hangs, too."""
+    device = broker.sick.stat().st_dev
+    name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
+    flush = ("blockdev", "--flushbufs", f"/dev/{name}")
+    subprocess.run(flush, check=True)
+    image = os.open(broker.folder / "served" / "image", os.O_RDONLY)
+    try:
+        os.posix_fadvise(image, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(image)
+    subprocess.run(flush, check=True)
+
+
 def nothing(broker: Broker) -> None:
     """Leave a broker as it was made."""
 

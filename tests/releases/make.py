@@ -100,7 +100,8 @@ class Release:
     def killed(self, kill: Kill, *words: object) -> None:
         """Type a command that is killed at a call."""
         done = subprocess.run(
-            [self._python, "-c", KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
+            # Not what lies in the current directory, which may be a checkout of another release.
+            [self._python, "-P", "-c", KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
             start_new_session=True,
             capture_output=True,
             text=True,

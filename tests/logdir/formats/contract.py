@@ -73,6 +73,8 @@ def only_format_errors(
         pieces: What the format may trip over.
         families: What errors are allowed.
     """
+    for data in originals:
+        parse(data, PATH)
     refused = 0
     count = DAMAGED_FILES.count(format_name)
     for data in mutations(originals, pieces, count):
@@ -81,7 +83,8 @@ def only_format_errors(
         except families as error:
             says_it_all(error)
             refused += 1
-    assert 0 < refused < count
+    # Of a long file with a digest hardly a change leaves it readable: that not all is refused, the good ones show.
+    assert refused
     record_proof(DAMAGED_FILES, {format_name: count}, seeds=SEED)
 
 

@@ -19,10 +19,8 @@ HOME = "/usr/local/lib/logdird/"
 
 
 def rows() -> list[str]:
-    """Return the files that the page lists; man pages and completion are made, and may not lie here yet."""
-    found = re.findall(r"^\| `(/usr/local/\S+)` \|", PAGE, re.MULTILINE)
-    are_made = (ROOT / "docs" / "man").is_dir() and (ROOT / "tools" / "completion").is_dir()
-    return [row for row in found if are_made or "/share/" not in row]
+    """Return the files that the page lists."""
+    return re.findall(r"^\| `(/usr/local/\S+)` \|", PAGE, re.MULTILINE)
 
 
 def listed(prefix: str = "/usr/local") -> list[str]:

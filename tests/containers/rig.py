@@ -24,13 +24,18 @@ _SPACES: Final = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", 
 _USER: Final = ("--user", "--map-user=1000", "--map-group=1000")
 _SCRIPT: Final = """\
 set -eu
-count=$1
-shift
+root=$1 count=$2
+shift 2
 while [ "$count" -gt 0 ]; do
     mount --bind "$1" "$1"
     shift
     count=$((count - 1))
 done
+if [ "$root" = read-only ]; then
+    for place in / /tmp; do
+        ! mountpoint -q "$place" || mount -o remount,bind,ro "$place"
+    done
+fi
 exec unshare {user} "$@"
 """
 _LONGEST_S: Final = 120
@@ -44,15 +49,16 @@ def lacking() -> str:
     return "" if done.returncode == 0 else f"needs namespaces, of users too: unshare: {done.stderr.strip()}"
 
 
-def command(*argv: object, volumes: Sequence[Path] = ()) -> list[str]:
+def command(*argv: object, volumes: Sequence[Path] = (), is_read_only: bool = False) -> list[str]:
     """Return what runs a program in a container of its own.
 
     Args:
         argv: The program and its arguments.
         volumes: Directories that are mounts of their own there, each at its place.
+        is_read_only: Whether only volumes can be written.
     """
     script = _SCRIPT.format(user=" ".join(_USER))
-    words = (str(len(volumes)), *map(str, volumes), *map(str, argv))
+    words = ("read-only" if is_read_only else "writable", str(len(volumes)), *map(str, volumes), *map(str, argv))
     return ["unshare", *_SPACES, "/bin/sh", "-c", script, "container", *words]
 
 
@@ -80,11 +86,14 @@ def module(name: str, *words: object) -> tuple[object, ...]:
 
 
 @contextmanager
-def running(*argv: object, log: Path) -> Iterator[subprocess.Popen[str]]:
+def running(
+    *argv: object, log: Path, volumes: Sequence[Path] = (), is_read_only: bool = False
+) -> Iterator[subprocess.Popen[str]]:
     """Run a program in a container, which is killed at the end; its output goes to a pipe, its errors to ``log``."""
+    words = command(*argv, volumes=volumes, is_read_only=is_read_only)
     with log.open("a") as errors:
         process = subprocess.Popen(
-            command(*argv), cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+            words, cwd=HOME, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
         )
     try:
         yield process

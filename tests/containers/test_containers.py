@@ -6,10 +6,12 @@ Spec: design §5; attacks A5, A6, A22, A32; docs/containers.md.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -24,6 +26,8 @@ from tools.cli.arguments import Exit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 HOLDER = HOME / "tests" / "logdir" / "disk" / "lock_holder.py"
+OTHER: Final = 4711
+"""A user whom no container here has."""
 BROKER, INSIDE = "tests.systemd.broker", "tests.containers.inside"
 
 
@@ -41,9 +45,9 @@ def named(one: Daemon) -> tuple[str, Path]:
 
 @contextmanager
 def sidecar(one: Daemon) -> Iterator[None]:
-    """Let logdird run in a container of its own."""
+    """Let logdird run in a container of its own, where only its volumes can be written."""
     words = (sys.executable, "-c", DAEMON, "--config", one.config)
-    with rig.running(*words, log=one.folder / "log") as process:
+    with rig.running(*words, log=one.folder / "log", volumes=(one.folder,), is_read_only=True) as process:
         until("logdird runs", lambda: process.poll() is not None or state(one) == "RUNNING")
         assert process.poll() is None, one.log
         yield
@@ -123,6 +127,22 @@ def test_a_file_of_one_container_gets_a_second_name_by_another(broker: Daemon) -
     done = rig.run(*rig.module(INSIDE, "link", replica, "00000000000000000000.log", to))
     assert (done.returncode, done.stdout) == (0, "2\n"), done.stderr
     to.unlink()
+
+
+def test_what_another_user_wrote_is_neither_linked_nor_leased_nor_handed_over(broker: Daemon) -> None:
+    """As between two pods whose users are not the same outside: it is refused by name."""
+    replica = broker.make("pay")
+    name = "00000000000000000000.log"
+    for top in (*broker.log_dirs, *(Path(f"{log_dir}.logdird") for log_dir in broker.log_dirs)):
+        subprocess.run(["chown", "-R", f"{OTHER}:{OTHER}", top], check=True)
+    asked = ("link", replica, name, broker.folder / "linked"), ("in-use", replica, name)
+    for words in asked:
+        done = rig.run(*rig.module(INSIDE, *words))
+        assert done.returncode != 0
+        assert "[Errno 1] Operation not permitted" in done.stderr or "[Errno 13] Permission denied" in done.stderr
+    assert not (broker.folder / "linked").exists()
+    said = rig.ctl("handover", "--quiet", *named(broker))
+    assert (said.returncode, "no-permission: " in said.stderr) == (Exit.REFUSED, True), said.stderr
 
 
 def test_a22_the_recipe_init_container_then_broker_and_sidecar(broker: Daemon) -> None:

@@ -5,7 +5,6 @@ Spec: design §2 laws 5, 6; attacks A22; issue "The daemon at home on a host", s
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -14,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from tests.builders import log_dir, partition
 from tests.systemd.machine import CONFIG, PYTHON, UID, UNITS, Machine, until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 DAEMON, RECOVER, BROKER = "logdird@b1.service", "logdird-recover@b1.service", "kafka.service"
+CONFIGURED = "/etc/logdird/b1.yaml"
 SOCKET = "logdird-status@b1.socket"
 SEEN = "run/broker/seen.json"
 
@@ -45,6 +46,29 @@ def test_a22_recovery_comes_first_then_the_daemon_then_the_gate_then_the_broker(
     until("logdird sees the broker", lambda: machine.status()["broker_runs"] is True)
 
 
+def test_a22_recovery_alone_ends_what_was_cut_off_and_the_daemon_pulls_it_in(machine: Machine) -> None:
+    replica = partition(machine.log_dirs[1] / "more-0")
+    machine.run("chown", "-R", "kafka:shared", "/mnt/d2/kafka/more-0")
+    machine.ctl("stage", "more", "--even-if-unknown", "--even-over-limit", "--config", CONFIGURED, "--apply")
+    (staged,) = (machine.root / "mnt/d2/kafka.logdird/deleting").iterdir()
+    # As where a restore was killed: the replica is back, and has a marker.
+    staged.rename(replica)
+    machine.run("systemctl", "start", DAEMON)
+    (recovered,) = machine.show(RECOVER, "ExecMainExitTimestampMonotonic")
+    (started,) = machine.show(DAEMON, "ExecMainStartTimestampMonotonic")
+    assert 0 < int(recovered) <= int(started)
+    machine.run("systemctl", "stop", DAEMON, RECOVER)
+    assert not (replica / "replica.json").exists()
+
+    machine.ctl("stage", "more", "--even-if-unknown", "--even-over-limit", "--config", CONFIGURED, "--apply")
+    staged.rename(replica)
+    machine.run("systemctl", "start", RECOVER)
+    assert not machine.is_active(DAEMON)
+    assert not (replica / "replica.json").exists()
+    # No broker starts next: that is for the gate.
+    assert not (machine.root / "mnt/d2/kafka.logdird/handover.json").exists()
+
+
 def test_the_daemon_has_no_rights_and_its_socket_is_of_the_group(machine: Machine) -> None:
     machine.run("systemctl", "start", DAEMON)
     machine.until_running()
@@ -61,7 +85,31 @@ def test_the_daemon_has_no_rights_and_its_socket_is_of_the_group(machine: Machin
     # A user of that group reads the status, and another one does not reach the socket.
     for its_gid, status in ((gid, 0), (65534, 4)):
         who = ("setpriv", "--reuid=65534", "--clear-groups", f"--regid={its_gid}")
-        machine.run(*who, "logdirctl", "status", "--config", "/etc/logdird/b1.yaml", status=status)
+        machine.run(*who, "logdirctl", "status", "--config", CONFIGURED, status=status)
+
+
+def test_logdird_of_another_user_takes_no_socket_away(machine: Machine) -> None:
+    machine.run("systemctl", "start", DAEMON)
+    machine.until_running()
+    theirs = (machine.root / "run/logdird/b1.sock").stat()
+    place = machine.root / "mnt/d3/kafka"
+    place.parent.mkdir()
+    log_dir(place, node=2)
+    machine.run("chown", "-R", "nobody:nogroup", "/mnt/d3")
+    machine.write("/etc/kafka/b2.properties", "broker.id=2\nlog.dirs=/mnt/d3/kafka\n")
+    config, socket = "/etc/logdird/b2.yaml", "/run/logdird-b2/b2.sock"
+    machine.write(config, "server.properties: /etc/kafka/b2.properties\n")
+    machine.ctl("init", "--config", config, "--apply")
+    refused = machine.run("logdirctl", "init", "--systemd", "--config", config, "--apply", status=2)
+    assert f"socket: {socket} in the configuration" in refused.stderr
+    machine.write(config, f"server.properties: /etc/kafka/b2.properties\nsocket: {socket}\n")
+    machine.ctl("init", "--systemd", "--config", config, "--apply")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "start", "logdird@b2.service")
+    for one in (config, CONFIGURED):
+        until(f"{one} runs", lambda one=one: machine.ctl("status", "--config", one)["result"]["state"] == "RUNNING")
+    found = (machine.root / "run/logdird/b1.sock").stat()
+    assert (found.st_uid, found.st_gid, found.st_mode) == (theirs.st_uid, theirs.st_gid, theirs.st_mode)
 
 
 def test_a_daemon_that_hangs_is_started_again_by_the_watchdog(machine: Machine) -> None:
@@ -80,10 +128,10 @@ def test_a_reload_takes_the_new_configuration_or_keeps_the_former_and_says_so(ma
     machine.run("systemctl", "start", DAEMON)
     machine.until_running()
     pid = machine.main_pid()
-    machine.write("/etc/logdird/b1.yaml", f"{CONFIG}delete.topic.delay.ms: 2h\n")
+    machine.write(CONFIGURED, f"{CONFIG}delete.topic.delay.ms: 2h\n")
     machine.run("systemctl", "reload", DAEMON)
     until("it is reloaded", lambda: any(event["event"] == "reloaded" for event in machine.status()["events"]))
-    machine.write("/etc/logdird/b1.yaml", f"{CONFIG}no.such.key: 1\n")
+    machine.write(CONFIGURED, f"{CONFIG}no.such.key: 1\n")
     machine.run("systemctl", "reload", DAEMON)
 
     def is_refused() -> bool:
@@ -91,7 +139,7 @@ def test_a_reload_takes_the_new_configuration_or_keeps_the_former_and_says_so(ma
 
     until("the status shows why the file was not taken", is_refused)
     assert machine.is_active(DAEMON)
-    machine.write("/etc/logdird/b1.yaml", CONFIG)
+    machine.write(CONFIGURED, CONFIG)
     machine.run("systemctl", "reload", DAEMON)
     until("the status shows it no more", lambda: not is_refused())
     assert machine.main_pid() == pid
@@ -139,9 +187,8 @@ def test_a_page_gets_its_socket_from_systemd_and_ends_with_the_daemon(machine: M
     # Of its environment the kernel shows what it was started with.
     variables = Path(f"/proc/{machine.main_pid()}/environ").read_bytes().split(b"\0")
     assert b"LISTEN_FDNAMES=status" in variables
-    if importlib.util.find_spec("logdir.daemon.web") is not None:
-        code = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9470/', timeout=20).status)"
-        assert machine.run(PYTHON, "-c", code).stdout == "200\n"
+    code = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9470/', timeout=20).status)"
+    assert machine.run(PYTHON, "-c", code).stdout == "200\n"
     machine.run("systemctl", "restart", DAEMON)
     machine.until_running()
     assert machine.is_active(SOCKET)

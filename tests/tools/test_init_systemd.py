@@ -116,6 +116,38 @@ def test_a_file_of_somebody_else_is_left_alone_and_no_other_is_written(host: Hos
     assert ctl(*host.words("--apply")).status == Exit.DONE
 
 
+def test_the_sockets_of_two_users_lie_in_two_directories(host: Host) -> None:
+    """systemd gives the directory of the sockets, with all in it, to the user of the unit that starts."""
+    assert ctl(*host.words("--apply")).status == Exit.DONE
+    ours = host.units / "logdird@b1.service.d" / "50-logdirctl.conf"
+    assert "RuntimeDirectory" not in ours.read_text("utf-8")
+    other = host.units / "logdird@b2.service.d" / "50-logdirctl.conf"
+    other.parent.mkdir()
+    for owner, runtime, status in (("", "", Exit.DONE), ("2", "", Exit.USAGE), ("2", "RuntimeDirectory=\n", Exit.DONE)):
+        found = ours.read_text("utf-8").replace("\nGroup=", f"{owner}\nGroup=")
+        other.write_text(f"{found}{runtime}")
+        said = ctl(*host.words("--apply"))
+        assert said.status == status, said.err
+    other.write_text("[Service]\nUser=another\nGroup=another\n")
+    before = tree(host.root)
+    said = ctl(*host.words("--apply"))
+    assert (said.status, "logdird@b2 runs as another:another" in said.err) == (Exit.USAGE, True), said.err
+    assert "; socket: /run/logdird-b1/b1.sock in the configuration" in said.err
+    assert tree(host.root) == before
+    host.configure("socket: /run/logdird-b1/b1.sock\n")
+    assert ctl(*host.words("--apply")).status == Exit.DONE
+    text = ours.read_text("utf-8")
+    assert text.endswith("\nRuntimeDirectory=\nRuntimeDirectory=logdird-b1\n")
+    assert "/run/" not in "".join(line for line in text.splitlines() if line.startswith("ReadWritePaths="))
+
+
+def test_a_socket_elsewhere_takes_no_directory_of_systemd(host: Host) -> None:
+    host.configure("socket: /run/mine/b1.sock\n")
+    assert ctl(*host.words("--apply")).status == Exit.DONE
+    text = (host.units / "logdird@b1.service.d" / "50-logdirctl.conf").read_text("utf-8")
+    assert text.endswith("\nReadWritePaths=-/run/mine\nRuntimeDirectory=\n")
+
+
 def test_without_a_unit_there_is_no_gate_and_that_is_said(host: Host) -> None:
     words = [word for word in host.words() if word not in ("--unit", "kafka")]
     said = ctl(*words)

@@ -21,7 +21,9 @@ UNITS: Final = "etc/systemd/system"
 """Where the operator's units lie, below the root of a host."""
 GATE: Final = "50-logdird-{name}.conf"
 """The drop-in of the broker's unit: named after the configuration of logdird, and found by that in any unit."""
-_OURS: Final = "50-logdirctl.conf"
+OURS: Final = "50-logdirctl.conf"
+RUNTIME: Final = "logdird"
+"""The directory below /run of the unit itself: whenever it starts, systemd gives it, with all in it, to its user."""
 _CLIENT: Final = "60-client.conf"
 _GATE_S: Final = 600
 """A handover ends within half a minute, also beside a log dir that hangs, unless ``--at-most`` gives it longer. The
@@ -61,14 +63,16 @@ class Facts:
     """Whether the cluster is asked, over TCP."""
     status_listen: tuple[str, int] | None = None
     metrics_listen: tuple[str, int] | None = None
+    runtime: str = RUNTIME
+    """The directory below /run that systemd makes for the control socket; empty: none, it lies elsewhere."""
 
 
 def drop_ins(facts: Facts) -> dict[str, str]:
     """Return the text of every drop-in, by its path below the root of the host, in the order in which units start."""
     name = facts.name
     found = {
-        f"{UNITS}/logdird-recover@{name}.service.d/{_OURS}": _recover(facts),
-        f"{UNITS}/logdird@{name}.service.d/{_OURS}": _daemon(facts),
+        f"{UNITS}/logdird-recover@{name}.service.d/{OURS}": _recover(facts),
+        f"{UNITS}/logdird@{name}.service.d/{OURS}": _daemon(facts),
     }
     if facts.has_client:
         found[_client_of(name)] = _ASKS
@@ -90,7 +94,7 @@ def _client_of(name: str) -> str:
 
 
 def _socket_of(page: str, name: str) -> str:
-    return f"{UNITS}/logdird-{page}@{name}.socket.d/{_OURS}"
+    return f"{UNITS}/logdird-{page}@{name}.socket.d/{OURS}"
 
 
 def _sandbox(facts: Facts) -> Iterator[str]:
@@ -121,6 +125,8 @@ def _daemon(facts: Facts) -> str:
         *(f"Wants={one}" for one in wanted),
         "",
         *_sandbox(facts),
+        *(() if facts.runtime == RUNTIME else ("RuntimeDirectory=",)),
+        *(() if facts.runtime in ("", RUNTIME) else (f"RuntimeDirectory={facts.runtime}",)),
     )
 
 

@@ -29,7 +29,8 @@ from logdir.service.report.json_form import HIDDEN
 from logdir.service.report.result import ItemState
 from logdir.service.report.table import Column
 from logdir.service.systemd import drop_in_files
-from logdir.service.systemd.drop_ins import GATE, UNITS, Facts, drop_ins, may_be_there, shown
+from logdir.service.systemd.drop_ins import GATE, RUNTIME, UNITS, Facts, drop_ins, may_be_there, shown
+from logdir.service.systemd.other_brokers import check_runtime, own_runtime
 from logdir.service.systemd.unit_text import is_writable, sealed
 from logdir.service.systemd.writable import HOMES, check_paths, is_below, writable_paths
 from logdir.text import quoted
@@ -39,7 +40,7 @@ from logdir.worker.start import close_all, start
 CHANGED: Final = "drop-in-changed"
 """Slug of the problem that a file was not written by us, or was changed since."""
 _UNIT: Final = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service")
-_STATE_HOME, _RUN_HOME = "/var/lib/logdird", "/run/logdird"
+_STATE_HOME: Final = "/var/lib/logdird"
 """Made by the unit, which may write there."""
 
 
@@ -111,13 +112,16 @@ def plan(asked: SystemdRequest) -> SystemdResult:
     """Look at the host and return every drop-in with its text; changes nothing.
 
     Raises:
-        ConfigError: the configuration is invalid, or the units cannot use a path of it.
+        ConfigError: the configuration is invalid, the units cannot use a path of it, or logdird of another broker would
+            take the socket away.
         LogDirOfflineError: a log dir cannot be read: where its disk is mounted is not known.
         RefusedError: the log dirs have different owners, or the files would lie in a log dir.
     """
     root = os.path.abspath(asked.root)
     require_outside(os.path.join(root, UNITS))
     facts = _facts(asked)
+    if problems := check_runtime(os.path.join(root, UNITS), facts, asked.socket):
+        raise ConfigError(problems)
     wanted = {os.path.join(root, path): sealed(text) for path, text in drop_ins(facts).items()}
     items = [_wanted(path, text) for path, text in wanted.items()]
     beside = drop_in_files.found_beside(os.path.join(root, UNITS), GATE.format(name=asked.name))
@@ -202,14 +206,21 @@ def _facts(asked: SystemdRequest) -> Facts:
         has_client=asked.broker.client_properties is not None,
         status_listen=asked.status_listen,
         metrics_listen=asked.metrics_listen,
+        runtime=_runtime(asked),
     )
+
+
+def _runtime(asked: SystemdRequest) -> str:
+    """Return the directory below /run that systemd makes for the socket; empty: none."""
+    folder = os.path.dirname(asked.socket)
+    return next((one for one in (RUNTIME, own_runtime(asked.name)) if folder == f"/run/{one}"), "")
 
 
 def _elsewhere(asked: SystemdRequest) -> Iterator[str]:
     """Yield the directories of our own that lie where the unit may not write by itself."""
     if asked.state_dir != f"{_STATE_HOME}/{asked.name}":
         yield asked.state_dir
-    if os.path.dirname(asked.socket) != _RUN_HOME:
+    if not _runtime(asked):
         yield os.path.dirname(asked.socket)
     if asked.textfile is not None:
         yield os.path.dirname(asked.textfile)

@@ -15,7 +15,7 @@ import pytest
 from logdir.daemon.state import LogDirState
 from tests.builders import CLUSTER, META, partition
 from tests.hung.rig import Broker, on_frozen
-from tests.hung.test_daemon import asked, captured_on, daemon_of, delete, state_of
+from tests.hung.test_daemon import asked, captured_on, daemon_of, delete, is_purged_on, stage_keep, state_of
 from tests.kernel.images import Images, Mounted
 from tests.logdir.daemon.rig import Process, until
 from tests.operations_page import VALUES, section
@@ -68,6 +68,9 @@ def test_a_dead_disk_is_replaced_beside_the_daemon(images: Images, tmp_path: Pat
     try:
         with daemon.running():
             assert [state_of(daemon, path) for path in broker.disks] == [LogDirState.ONLINE] * 3
+            until("what is due has gone", lambda: all(map(is_purged_on, broker.disks)))
+            # Its purge begins with a write to each disk: else a minute may pass before the daemon writes there.
+            stage_keep(broker, daemon)
             old.abort()
             host_of(broker, daemon, actions).type_section(section("A disk is dead"))
             partition(two / "pay-1", segments={0: 100})

@@ -4,9 +4,11 @@
 
 A broker of twelve log dirs and 20,000 partitions. Each answer is compared with one of as many bytes that never change,
 from ``http.server`` on a unix socket, in turn and in the same run: what is left is the work of making it. Under load
-directories are renamed as a broker does, and removed five seconds later; a capture that comes too late is missed.
+directories are renamed as a broker does, and removed five seconds later; a capture that comes too late is missed. The
+same requests are then offered to that other server. The page that is drawn is the largest there is: twelve log dirs,
+500 entries in the undo window.
 
-Not here: how long a browser takes to draw the page (``tests/browser``).
+Not here: that no capture is missed however slow the machine is (``tests/logdir/daemon/test_beside_requests.py``).
 
 Spec: design §10; issue "The daemon at home on a host", Budgets.
 """
@@ -30,6 +32,9 @@ from typing import Final
 from benchmarks.daemon import LOG_DIRS, PARTITIONS, delete, make, memory, started
 from benchmarks.measure import Row, show
 from benchmarks.unsynced import default_dir
+from logdir.daemon.page.render import render
+from tests.browser.chromium import chromium, find
+from tests.logdir.daemon.page.sample import NOW_MS, SHAPES
 
 ROUNDS: Final = 101
 SECONDS: Final = 20
@@ -39,6 +44,8 @@ DELETED_A_SECOND: Final = 10
 DELETE_DELAY_MS: Final = 5_000
 ASKED: Final = {"a scrape": "/metrics", "the status": "/v1/status", "the page": "/status.html"}
 BASELINE: Final = "http.server, as many bytes"
+DRAWN: Final = 7
+EMPTY: Final = "an empty page"
 _CLIENTS: Final = 8
 _PATIENCE_S: Final = 60
 _BARE: Final = """
@@ -66,6 +73,9 @@ class Server(ThreadingMixIn, UnixStreamServer):
 
 Server(sys.argv[1], Handler).serve_forever()
 """
+_DRAWN: Final = """new Promise((done) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"""
+"""Milliseconds from the beginning of a navigation until what was loaded is on the screen."""
 
 
 def get(path: str, where: str) -> bytes:
@@ -126,30 +136,31 @@ def in_turn(daemon: str, baseline: str, rounds: int) -> list[Row]:
 
 
 class Load:
-    """Clients that ask for the status at a steady rate."""
+    """Clients that ask for something at a steady rate."""
 
-    def __init__(self, path: str, rate: int, seconds: float) -> None:
+    def __init__(self, path: str, where: str, rate: int, seconds: float) -> None:
         """Make them; nothing is asked yet.
 
         Args:
             path: The socket.
+            where: What they ask for.
             rate: Requests a second, all clients together.
             seconds: How long they ask.
         """
-        self._path, self._between_s, self._seconds = path, _CLIENTS / rate, seconds
+        self._path, self._where, self._between_s, self._seconds = path, where, _CLIENTS / rate, seconds
         self._lock = threading.Lock()
         self.answered = self.refused = 0
         self.took_ms: list[float] = []
         self._threads = [threading.Thread(target=self._ask, args=(number,)) for number in range(_CLIENTS)]
 
     def run(self) -> float:
-        """Ask for the whole time; return the seconds that it took until the last answer."""
+        """Ask for the whole time; return how many were answered a second, up to the last answer."""
         began = time.monotonic()
         for thread in self._threads:
             thread.start()
         for thread in self._threads:
             thread.join()
-        return time.monotonic() - began
+        return self.answered / (time.monotonic() - began)
 
     def _ask(self, number: int) -> None:
         began = time.monotonic()
@@ -161,7 +172,7 @@ class Load:
             time.sleep(max(0.0, next_s - time.monotonic()))
             next_s += self._between_s
             try:
-                took_ms.append(_took_ms(self._path, ASKED["the status"]))
+                took_ms.append(_took_ms(self._path, self._where))
                 answered += 1
             except (OSError, ValueError):
                 refused += 1
@@ -189,13 +200,35 @@ def deletions(paths: Sequence[Path], between_s: float, delay_s: float) -> None:
         time.sleep(0.005)
 
 
+def drawn(folder: Path) -> list[Row]:
+    """Draw the largest page and one without anything, in turn; no row without a browser."""
+    program = find()
+    if program is None:
+        return []
+    page, empty = folder / "page.html", folder / "empty.html"
+    text = render(SHAPES["large"], NOW_MS)
+    page.write_text(text, encoding="utf-8")
+    empty.write_text("<!DOCTYPE html><title>empty</title><p>empty", encoding="utf-8")
+    times: dict[Path, list[float]] = {page: [], empty: []}
+    with chromium(program) as tab:
+        for path in [*times] * (DRAWN + 1):
+            tab.open(path)
+            times[path].append(tab.run(_DRAWN))
+    ours, theirs = (statistics.median(found[1:]) for found in times.values())
+    what = f"the largest page drawn, {len(text.encode()) / 1000:,.0f} kB"
+    return [Row(what, ours, ours / theirs, EMPTY, None)]
+
+
 def measure(home: str, partitions: int = PARTITIONS, seconds: int = SECONDS, rounds: int = ROUNDS) -> str:
     """Return the figures as Markdown tables."""
     rows: list[tuple[str, str, str, bool | None]] = []
 
-    def note(what: str, value: float, unit: str, most: float | None = None) -> None:
-        verdict = None if most is None else value <= most
-        rows.append((what, f"{value:,.2f} {unit}", "-" if most is None else f"≤ {most:g} {unit}", verdict))
+    def note(
+        what: str, value: float, unit: str, most: float | None = None, least: float | None = None, form: str = ",.2f"
+    ) -> None:
+        verdict = value <= most if most is not None else value >= least if least is not None else None
+        budget = f"≤ {most:g}" if most is not None else f"≥ {least:g}" if least is not None else "-"
+        rows.append((what, f"{value:{form}} {unit}".strip(), f"{budget} {unit}".strip(), verdict))
 
     count = DELETED_A_SECOND * seconds
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as name:
@@ -211,30 +244,43 @@ def measure(home: str, partitions: int = PARTITIONS, seconds: int = SECONDS, rou
             note(
                 f"a scrape at {partitions:,} partitions and {LOG_DIRS} disks, median", ratios[0].milliseconds, "ms", 20
             )
-            note("the page", len(get(daemon.socket, ASKED["the page"])) / 1000, "kB", 300)
-            note("the page, until it is there, median", ratios[2].milliseconds, "ms", 1000)
+            note("the page, until it is there, median", ratios[2].milliseconds, "ms")
+            note("the largest page", len(render(SHAPES["large"], NOW_MS).encode()) / 1000, "kB", 300)
+            in_browser = drawn(work)
+            if in_browser:
+                note("… drawn by Chromium, median", in_browser[0].milliseconds, "ms", 1000)
             note("supervisor, resident, before the first scrape", before, "MB", 60)
             note("supervisor, resident, after it", memory(daemon.process.pid, "Rss"), "MB", 60)
             every = sorted(path for path in tops[0].iterdir() if path.is_dir() and path.name.startswith("topic-"))
             remover = threading.Thread(
                 target=deletions, args=(every[:count], 1 / DELETED_A_SECOND, DELETE_DELAY_MS / 1000)
             )
-            load = Load(daemon.socket, OFFERED, seconds)
+            load = Load(daemon.socket, ASKED["the status"], OFFERED, seconds)
+            cpu_s = daemon.cpu_seconds()
             remover.start()
-            took_s = load.run()
+            rate = load.run()
+            cpu_s = daemon.cpu_seconds() - cpu_s
             remover.join()
             until = time.monotonic() + _PATIENCE_S
             while (found := daemon.status()) is None or found.captured + found.missed < count:
                 if time.monotonic() > until:
                     raise SystemExit(f"not all are captured or missed after {_PATIENCE_S} s: {found}")
                 time.sleep(0.1)
-            note(
-                f"{OFFERED:,} requests a second offered for {seconds} s: answered a second", load.answered / took_s, ""
-            )
-            note("… not answered with 200", load.refused, "", 0)
+            what = f"{OFFERED:,} requests a second offered for {seconds} s: answered a second"
+            note(what, rate, "", least=0.99 * OFFERED)
+            note("… not answered with 200", load.refused, "", 0, form=",")
             note("… an answer, median", statistics.median(load.took_ms), "ms")
-            note(f"… deletions meanwhile, {DELETED_A_SECOND} a second", count, "")
-            note("… of these missed", found.missed, "", 0)
+            note("… an answer, the longest of a thousand", sorted(load.took_ms)[-1 - len(load.took_ms) // 1000], "ms")
+            note("… all processes of the daemon, of one core", 100 * cpu_s / seconds, "%")
+            note(f"… deletions meanwhile, {DELETED_A_SECOND} a second", count, "", form=",")
+            note("… of these missed", found.missed, "", 0, form=",")
+            same = Load(baseline, f"/{len(get(daemon.socket, ASKED['the status']))}", OFFERED, seconds)
+            theirs = same.run()
+            median, its = statistics.median(load.took_ms), statistics.median(same.took_ms)
+            ratios.append(
+                Row(f"an answer of {rate:,.0f} a second", median, median / its, f"{BASELINE}, {theirs:,.0f}", None)
+            )
+            ratios += in_browser
             note("supervisor, resident, after it all", memory(daemon.process.pid, "Rss"), "MB", 60)
     words = {True: "met", False: "MISSED", None: "-"}
     lines = ["| what | found | budget | |", "| --- | --- | --- | --- |"]

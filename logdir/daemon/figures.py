@@ -157,8 +157,7 @@ def kinds_of(replicas: Sequence[Replica], staged: Sequence[StagedReplica]) -> tu
 def groups_of(log_dir: str, staged: Staged) -> dict[_Key, Group]:
     """Return the staged replicas of one log dir by the window that they belong to."""
     found: dict[_Key, Group] = {}
-    items = (item for item in staged.items if item.kind is Kind.STAGED)
-    for item, due_ms in zip(items, staged.deadlines, strict=True):
+    for item, due_ms in staged.timed:
         marker = item.marker
         key = item.ref.topic, item.ref.topic_id, None if marker is None else marker.reason, due_ms is None
         staged_at_ms = None if marker is None else marker.staged_at_ms

@@ -9,7 +9,7 @@ Spec: design §3.3, §5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from logdir.clock import Instant
@@ -38,6 +38,11 @@ class Staged(NamedTuple):
     """When each that is staged (``Kind.STAGED``) may be purged, in their order, on the boot-time clock; past instants,
     too. ``None``: it is held.
     """
+
+    @property
+    def timed(self) -> Iterator[tuple[StagedReplica, int | None]]:
+        """Return each that is staged, and its deadline."""
+        return zip((one for one in self.items if one.kind is Kind.STAGED), self.deadlines, strict=True)
 
 
 class Look(NamedTuple):

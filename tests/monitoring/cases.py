@@ -63,6 +63,8 @@ FIRES = (
     Case("LogdirdErrors", 'logdird_errors_total{log_dir="/d1", slug="disk-error"}  0x29 0+1x30', 41, labels=_D1),
     Case("LogdirdNotWatched", 'logdird_log_dir_watched{log_dir="/d1"}  1x9 0x30', 25, labels=_D1),
     Case("LogdirdUndoOff", 'logdird_undo_off{log_dir="/d1"}  0x9 1x20', 15, labels=_D1),
+    Case("LogdirdPurgedEarly", "logdird_purged_early_total  0x9 1x90", 10),
+    Case("LogdirdPurgedEarly", "logdird_purged_early_total  _x10 2x30", 10),
     Case("LogdirdDeletionMissed", "logdird_missed_total  0x9 1x90", 10),
     Case("LogdirdDeletionMissed", "logdird_missed_total  _x10 2x30", 10),
     Case("LogdirdNotLooking", "logdird_last_look_timestamp_seconds  0+60x9 540x20", 14),
@@ -106,6 +108,7 @@ ENDS = (
     # The minute in which an alert that fired is over.
     Case("LogdirdDown", "up  0x9 1x20", 10),
     Case("LogdirdGone", f"{_INFO}  1x9 stale", 369, since=350),
+    Case("LogdirdPurgedEarly", "logdird_purged_early_total  0x9 1x90", 69),
     Case("LogdirdDeletionMissed", "logdird_missed_total  0x9 1x90", 69),
     Case("LogdirdDeletionMissed", "logdird_missed_total  _x10 2x90", 70),
     Case("LogdirdGap", "logdird_last_gap_end_timestamp_seconds  600x300", 250, since=240),

@@ -37,6 +37,7 @@ _PLAIN = """
     logdird_missed_total                            0
     logdird_purged_total                            2
     logdird_purged_bytes_total                      2e9
+    logdird_purged_early_total                      0
     logdird_gaps_total                              1
     logdird_last_look_timestamp_seconds             now
     logdird_errors_total{log_dir="", slug="config-error"}  3

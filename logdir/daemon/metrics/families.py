@@ -71,6 +71,7 @@ CAPTURED: Final = _counter("captured", "Directories captured.")
 MISSED: Final = _counter("missed", "Directories that the broker removed before they were captured.")
 PURGED: Final = _counter("purged", "Replicas purged.")
 PURGED_BYTES: Final = _counter("purged_bytes", "Bytes of segments that purges removed.")
+PURGED_EARLY: Final = _counter("purged_early", "Replicas that went before their deadline, for room on their disk.")
 GAPS: Final = _counter("gaps", "Times without a look for deletions that were too long, over all starts.")
 LAST_GAP_END: Final = _gauge("last_gap_end_timestamp_seconds", "When the last of these ended.")
 LOOK_SECONDS: Final = Family(
@@ -89,7 +90,7 @@ RELOAD_FAILED: Final = _gauge("config_reload_failed", "1: the configuration file
 FAMILIES: Final = (
     INFO, BROKER_STATE, STATE_SINCE, BROKER_RUNNING, METADATA_LAG, OFFLINE, LOG_DIR_STATE, FREE_BYTES, SIZE_BYTES,
     FREE_INODES, LOG_DIR_BYTES, LOG_DIR_ENTRIES, READ_AT, WATCHED, UNDO_OFF, STAGED, STAGED_BYTES, HELD, PURGING,
-    PARTIAL, NEXT_PURGE, CAPTURED, MISSED, PURGED, PURGED_BYTES, GAPS, LAST_GAP_END, LOOK_SECONDS, LAST_LOOK, ERRORS,
-    WAITING, FAILED_REPLICAS, REQUESTS_QUEUED, REQUESTS, DOCUMENTS, HISTORY_DROPPED, RELOAD_FAILED,
+    PARTIAL, NEXT_PURGE, CAPTURED, MISSED, PURGED, PURGED_BYTES, PURGED_EARLY, GAPS, LAST_GAP_END, LOOK_SECONDS,
+    LAST_LOOK, ERRORS, WAITING, FAILED_REPLICAS, REQUESTS_QUEUED, REQUESTS, DOCUMENTS, HISTORY_DROPPED, RELOAD_FAILED,
 )  # fmt: skip
 """In the order in which they are printed."""

@@ -120,6 +120,7 @@ def _counted(counters: Counters) -> Iterator[Sample]:
     yield Sample(of.MISSED, (), counters.missed)
     yield Sample(of.PURGED, (), counters.purged)
     yield Sample(of.PURGED_BYTES, (), counters.purged_bytes)
+    yield Sample(of.PURGED_EARLY, (), counters.purged_early)
     for (log_dir, slug), count in sorted(counters.errors.items()):
         yield Sample(of.ERRORS, (_label(log_dir), _label(slug)), count)
     for (use_case, status), count in sorted(counters.requests.items()):

@@ -84,7 +84,7 @@ def _bytes(one: LogDirStatus, floor: int | None) -> str:
         drawn = bar(parts, max(total, own), "", mark=mark)
         space = f"{cell_size(free)} of {size(total)} free ({percent(free, total)} %)"
     inodes = "" if one.free_inodes is None else f"<small>{grouped(one.free_inodes)} inodes free</small>"
-    shown = cell_size(own) if one.read_at_ms is not None else "not read in full yet"
+    shown = f"{cell_size(own)} in the log dir" if one.read_at_ms is not None else "not read in full yet"
     return f"{drawn}{shown}<small>{space}</small>{inodes}"
 
 

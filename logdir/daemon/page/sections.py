@@ -10,6 +10,7 @@ Spec: issue "The daemon at home on a host", status page.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from logdir.daemon.page.words import STATE_WORDS, at, config_option, left, since, span
@@ -20,6 +21,8 @@ from logdir.markup import cell_size, grouped, plural, ranges, text
 
 _MOST_WAITING: Final = 100
 """How many problems are shown; the others are counted."""
+_OPEN_WAITING: Final = 12
+"""How many of them are shown unfolded: the log dirs come after them."""
 _MOST_TOPICS: Final = 100
 """How many topics of failed replicas are shown; the others are counted."""
 _BROKER_WORDS: Final = {True: "runs", False: "is stopped", None: "is not known to run"}
@@ -63,9 +66,10 @@ def _lead(status: StatusResult, now_ms: int) -> str:
 
 
 def _figures(status: StatusResult, now_ms: int) -> str:
+    is_looked = status.looked_at_ms is not None
     staged = sum(one.staged for one in status.log_dirs)
     staged_bytes = sum(one.staged_bytes for one in status.log_dirs)
-    following = ("–", "nothing has a deadline")
+    following = ("–", "nothing has a deadline" if is_looked else "not known yet")
     if status.next_due_ms is not None:
         value_ms = max(0, status.next_due_ms - now_ms)
         following = (
@@ -73,28 +77,46 @@ def _figures(status: StatusResult, now_ms: int) -> str:
             f"at {at(status.next_due_ms)}",
         )
     started = "since this logdird started"
+    undo = ("–", "not known yet")
+    if is_looked:
+        undo = (_number(staged), f"staged {plural(staged, 'replica')}, {cell_size(staged_bytes)}")
     tiles = (
         ("Next purge", *following),
-        ("Can be undone", _number(staged), f"staged {plural(staged, 'replica')}, {cell_size(staged_bytes)}"),
+        ("Can be undone", *undo),
         ("Captured", _number(status.captured), f"{plural(status.captured, 'directory', 'directories')} {started}"),
         ("Missed", _number(status.missed), "the broker removed them before they were captured"),
         ("Purged", _number(status.purged), f"{plural(status.purged, 'replica')} {started}"),
         ("Requests", _number(status.queued), "wait for their turn"),
     )
     return "".join(
-        f"<div><dt>{name}</dt><dd><b>{value}</b><span>{note}</span></dd></div>" for name, value, note in tiles
+        f"<div><dt>{name}</dt><dd><b{_colour(name, status)}>{value}</b><span>{note}</span></dd></div>"
+        for name, value, note in tiles
     )
+
+
+def _colour(tile: str, status: StatusResult) -> str:
+    """Return the attribute of a figure that is a loss: it cannot be undone, and waits for nobody."""
+    return ' class="blocked"' if tile == "Missed" and status.missed else ""
 
 
 def _waiting(status: StatusResult) -> str:
     if not status.waiting:
         return '<p class="none">Nothing.</p>'
-    more = len(status.waiting) - _MOST_WAITING
+    shown = status.waiting[:_MOST_WAITING]
+    first, folded = shown[:_OPEN_WAITING], shown[_OPEN_WAITING:]
+    more = len(status.waiting) - len(shown)
     rest = ""
+    if folded:
+        words = f"{grouped(len(folded))} more {plural(len(folded), 'problem')}"
+        rest = f"<details><summary>{words}</summary>{_problems(folded)}</details>"
     if more > 0:
         command = text(f"logdirctl status {config_option(status)}")
-        rest = f'<p class="note">{grouped(more)} more: <code>{command}</code></p>'
-    return f'<ol class="waiting">{"".join(map(_problem, status.waiting[:_MOST_WAITING]))}</ol>{rest}'
+        rest += f'<p class="note">{grouped(more)} more: <code>{command}</code></p>'
+    return f"{_problems(first)}{rest}"
+
+
+def _problems(problems: Sequence[Problem]) -> str:
+    return f'<ol class="waiting">{"".join(map(_problem, problems))}</ol>'
 
 
 def _problem(problem: Problem) -> str:
@@ -124,6 +146,8 @@ def history(status: StatusResult) -> str:
 def gaps(status: StatusResult) -> str:
     """Return how often no look for deletions came in time."""
     counted = f"since {at(status.gaps_since_ms)}" if status.gaps_since_ms else "so far"
+    if not status.gaps and status.looked_at_ms is None:
+        return '<p class="none">Deletions were not looked for yet.</p>'
     if not status.gaps:
         return f'<p class="clean">✓ No gap {counted}: every look for deletions came in time.</p>'
     last = ""

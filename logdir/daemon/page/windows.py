@@ -39,12 +39,14 @@ _SPANS: Final = (
 
 def undo(status: StatusResult, now_ms: int) -> str:
     """Return the windows: when they end as a drawing and as a table, then each with the command that restores."""
+    if status.looked_at_ms is None:
+        return '<p class="none">What is staged is not known yet: the log dirs were not looked at.</p>'
     if not status.windows:
         return '<p class="none">Nothing is staged that could be undone.</p>'
     note = (
         "Until its time what is staged can be taken back; what is held has no deadline, and stays until an operator "
         "takes it back or purges it. Each command prints its plan and the way back that fits, and changes nothing "
-        "without --apply."
+        "without <code class=flag>--apply</code>."
     )
     return (
         f'<p class="note">{note}</p>{_drawing(status.windows, now_ms)}{_spans(status.windows, now_ms)}'
@@ -67,11 +69,11 @@ def _drawing(windows: Sequence[UndoWindow], now_ms: int) -> str:
         f"<span>now</span><span>{at(last_ms)}, {left(last_ms, now_ms)}</span>" if timed else "<span>no deadline</span>"
     )
     return (
-        '<figure class="timeline" aria-label="When staged replicas go">'
+        '<figure class="timeline"><figcaption>What goes when: the higher a bar, the more bytes</figcaption>'
         f'<svg viewBox="0 0 {_WIDTH * _STEPS} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
         f'<path class="kg" d="{going}"/></svg>'
         f'<svg viewBox="0 0 {2 * _WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
-        f'<path class="kf" d="{_bar(_WIDTH // 2, held, most)}"/></svg>'
+        f'<path class="kg" d="{_bar(_WIDTH // 2, held, most)}"/></svg>'
         f"<p>{ends}</p><p><span>held</span></p></figure>"
     )
 

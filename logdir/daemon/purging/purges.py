@@ -124,6 +124,7 @@ class Purges:
         self._note(found.items, found.problems, self._undone.note(found.items, is_early=True))
         if not any(item.state is ItemState.DONE or item.new_path is not None for item in found.items):
             return False
+        self._around.counters.purged_early += early_of(look, found.items)
         # What is removed in whole is counted as free already.
         self._list(before, [item for item in found.items if item.state is not ItemState.DONE])
         self._count_bytes(before, found.items)
@@ -221,6 +222,21 @@ class Purges:
             self._around.counters.note_error(problem, self._session.broker.named.log_dirs)
         if any(item.problem is not None and item.problem.slug in GOES_ON for item in items):
             self._due.go_on()
+
+
+def early_of(look: Look, items: Sequence[ItemResult]) -> int:
+    """Return how many replicas cannot be taken back any more, and could have been until their deadline.
+
+    Args:
+        look: From before they were purged.
+        items: What a purge has done; one that was claimed before was counted then.
+    """
+    begun = {(item.log_dir, item.path) for item in items if item.state is ItemState.DONE or item.new_path is not None}
+    return sum(
+        (log_dir, item.path) in begun and (due_ms is None or due_ms > look.now.boottime_ms)
+        for log_dir, staged in look.staged.items()
+        for item, due_ms in staged.timed
+    )
 
 
 def freed_bytes(before: Sequence[LogDirFacts], after: Sequence[LogDirFacts], items: Sequence[ItemResult]) -> int:

@@ -61,6 +61,8 @@ class Counters:
     purged: int = 0
     purged_bytes: int = 0
     """Bytes of segments that purges removed, also of replicas that are not gone yet."""
+    purged_early: int = 0
+    """Replicas whose removal began before their deadline, for room on a nearly full disk."""
     documents: Documents = NO_DOCUMENTS
     _looks: dict[str, Times] = field(default_factory=dict, init=False)
     _errors: dict[tuple[str, str], int] = field(default_factory=dict, init=False)

@@ -62,11 +62,18 @@ class LogDirStatus:
     """Whether a watch process finds deletions at once; else only the sweep does."""
 
 
+def _undo(one: LogDirStatus) -> str | None:
+    """Return whether what is deleted there can be undone; ``None``: it is not ONLINE, and nothing is captured."""
+    if one.state is not LogDirState.ONLINE:
+        return None
+    return "off: below floor" if one.is_undo_off else "on"
+
+
 COLUMNS: Final[tuple[Column[LogDirStatus], ...]] = (
     Column("log dir", "log_dir"),
     Column("state", "state"),
     Column("free", lambda one: size(one.free_bytes), is_number=True),
-    Column("undo", lambda one: "off: below floor" if one.is_undo_off else "on"),
+    Column("undo", _undo),
     Column("staged", "staged", is_number=True),
     Column("bytes", lambda one: size(one.staged_bytes), is_number=True),
     Column("held", "held", is_number=True),
@@ -203,8 +210,8 @@ def event_status(event: Mapping[str, object]) -> EventStatus:
 
 
 def _worded(key: str, value: object) -> str:
-    """Return a part of an event; an instant is written for people."""
-    if key.endswith("_ms") and isinstance(value, int):
+    """Return a part of an event; an instant is written for people, also one that will never come."""
+    if key.endswith("_ms") and (value is None or isinstance(value, int)):
         return f"{key.removesuffix('_ms')}={utc(value)}"
     return f"{key}={value}"
 

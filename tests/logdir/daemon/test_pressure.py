@@ -44,14 +44,18 @@ class Disk:
         return Space(free_bytes=self.free_bytes, free_inodes=500, total_bytes=10_000, total_inodes=1000)
 
 
-@pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+def reported(monkeypatch: pytest.MonkeyPatch) -> Disk:
     """Let every log dir report what a test says."""
     found = Disk()
     for directory in (HostDirectory, RemoteDirectory):
         monkeypatch.setattr(directory, "space", lambda _: found.space())
     monkeypatch.setattr(Glances, "space_of", lambda *_: found.space())
     return found
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return reported(monkeypatch)
 
 
 @contextmanager

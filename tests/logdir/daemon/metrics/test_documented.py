@@ -119,6 +119,7 @@ MOVED: dict[str, tuple[ModuleType, str]] = {
     "logdird_missed_total": (test_moves, "test_what_the_broker_removes_first_is_missed"),
     "logdird_purged_total": (test_moves, "test_a_capture_and_its_purge_move_what_counts_them"),
     "logdird_purged_bytes_total": (test_moves, "test_a_capture_and_its_purge_move_what_counts_them"),
+    "logdird_purged_early_total": (test_moves, "test_what_goes_for_room_before_its_deadline_is_counted_once"),
     "logdird_gaps_total": (test_moves, "test_a_time_without_a_look_is_a_gap"),
     "logdird_last_gap_end_timestamp_seconds": (test_moves, "test_a_time_without_a_look_is_a_gap"),
     "logdird_look_seconds": (test_moves, "test_each_sweep_is_a_look_at_each_disk"),

@@ -76,6 +76,7 @@ def test_a_daemon_that_has_not_looked_yet_says_only_what_it_knows() -> None:
         "logdird_missed_total",
         "logdird_purged_total",
         "logdird_purged_bytes_total",
+        "logdird_purged_early_total",
         "logdird_gaps_total",
         "logdird_failed_replicas",
         "logdird_requests_queued",
@@ -130,7 +131,7 @@ def test_what_is_staged_is_told_by_disk() -> None:
 
 
 def test_counters_go_up() -> None:
-    counters = Counters(captured=3, missed=1, purged=2, purged_bytes=240)
+    counters = Counters(captured=3, missed=1, purged=2, purged_bytes=240, purged_early=1)
     counters.note_document(is_done=True)
     counters.note_document(is_done=False)
     counters.note_document(is_done=False)
@@ -140,8 +141,8 @@ def test_counters_go_up() -> None:
     counters.note_error(Problem("disk-error", "/d1/x", "one thing", "another thing"), ["/d1"])
     counters.note_error(Problem("config-error", "/etc/x", "one thing", "another thing"), ["/d1"])
     found = scrape_of(Fake(STATUS, counters=counters))
-    names = "captured_total", "missed_total", "purged_total", "purged_bytes_total"
-    assert [found.of(f"logdird_{name}") for name in names] == [3, 1, 2, 240]
+    names = "captured_total", "missed_total", "purged_total", "purged_bytes_total", "purged_early_total"
+    assert [found.of(f"logdird_{name}") for name in names] == [3, 1, 2, 240, 1]
     assert found.all_of("logdird_documents_total") == {("done",): 1, ("refused",): 2}
     assert found.of("logdird_requests_total", use_case="staged purge", exit=0) == 2
     assert found.of("logdird_requests_total", use_case="stage", exit=4) == 1

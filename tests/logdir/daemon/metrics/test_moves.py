@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from logdir.daemon.config import parse
+from logdir.daemon.look import Staged, look_at
+from logdir.daemon.purging.purges import early_of
 from logdir.daemon.report.history import History
 from logdir.daemon.session import Kept, Session
 from logdir.daemon.supervisor import Supervisor
@@ -19,12 +21,14 @@ from logdir.daemon.work import Work
 from logdir.disk.kernel.calls import Space
 from logdir.disk.kernel.host import HostDirectory
 from logdir.service.log_dirs.glances import Glances
+from logdir.service.report.result import ItemResult, ItemState
 from logdir.worker.start import placed
 from tests.builders import TOPIC_ID
 from tests.logdir.cluster.log_dir import noop, remove
 from tests.logdir.daemon.metrics.scrape import Fake, Scrape, scrape_of, scraped
 from tests.logdir.daemon.rig import UNIQUE, Daemon, daemon, until
 from tests.logdir.daemon.test_inbox import WITH_GONE, broker, put, until_handled
+from tests.logdir.daemon.test_pressure import captured, partitions, reported
 from tests.tools.ctl import ctl, held
 from tests.tools.reconcile_rig import GONE, Rig, raw
 from tools.cli.arguments import Exit
@@ -112,11 +116,12 @@ def test_a_capture_and_its_purge_move_what_counts_them(tmp_path: Path) -> None:
         assert first.of("logdird_staged_replicas", log_dir=top) == first.of("logdird_staged_bytes", log_dir=top) == 0
         assert first.of("logdird_next_purge_timestamp_seconds", log_dir=top) is None
         gone = one.delete(path)
-        until("it is captured", lambda: scraped(one).of("logdird_captured_total") == 1)
+        # It is counted at once; what is shown of the log dirs is from the look after it.
+        until("it is seen to be staged", lambda: scraped(one).of("logdird_staged_replicas", log_dir=top) == 1)
         found = scraped(one)
+        assert found.of("logdird_captured_total") == 1
         assert found.all_of("logdird_log_dir_entries") == {("delete", top): 1, ("staged", top): 1}
         assert found.all_of("logdird_log_dir_bytes") == {("delete", top): BYTES, ("staged", top): BYTES}
-        assert found.of("logdird_staged_replicas", log_dir=top) == 1
         assert found.of("logdird_staged_bytes", log_dir=top) == BYTES
         due = found.of("logdird_next_purge_timestamp_seconds", log_dir=top) or 0
         assert abs(due - time.time()) < 60
@@ -126,11 +131,58 @@ def test_a_capture_and_its_purge_move_what_counts_them(tmp_path: Path) -> None:
         pause.unlink()
         until("it is purged", lambda: scraped(one).of("logdird_purged_total") == 1)
         until("nothing waits", lambda: scraped(one).of("logdird_waiting", slug="pause-file") is None)
+        until("nothing is staged", lambda: scraped(one).of("logdird_staged_replicas", log_dir=top) == 0)
         last = scraped(one)
         assert last.of("logdird_purged_bytes_total") == BYTES
-        assert last.of("logdird_staged_replicas", log_dir=top) == 0
         assert last.all_of("logdird_log_dir_entries") == {}
         assert last.of("logdird_next_purge_timestamp_seconds", log_dir=top) is None
+
+
+def test_what_goes_for_room_before_its_deadline_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported(monkeypatch)
+    name = "logdird_purged_early_total"
+    with captured(tmp_path, 6) as (_, work, deleting):
+        assert measured(work).of(name) == 0
+        work.sweep()
+        assert partitions(deleting) == ["3", "4", "5"]
+        assert measured(work).of(name) == measured(work).of("logdird_purged_total") == 3
+
+
+def test_a_removal_that_goes_on_after_it_began_early_is_not_counted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported(monkeypatch)
+    with captured(tmp_path, 2, more="purge.bytes.per.second: 2000\n") as (_, work, deleting):
+        with monkeypatch.context() as patched:
+            patched.setattr("logdir.daemon.purging.purges.STEP_MS", 1)
+            work.sweep()
+        assert partitions(deleting) == ["0.purging", "1"]
+        assert measured(work).of("logdird_purged_early_total") == 1
+        assert measured(work).of("logdird_purged_total") == 0
+        work.purge_due()
+        assert partitions(deleting) == ["1"]
+        assert measured(work).of("logdird_purged_early_total") == measured(work).of("logdird_purged_total") == 1
+
+
+def test_what_goes_after_its_deadline_is_no_loss_of_time(tmp_path: Path) -> None:
+    """On a disk that is nearly full what is due goes first, and could not be counted on any more."""
+    one = Daemon(tmp_path, disks=1)
+    with opened(one.config) as work:
+        for number in range(3):
+            one.delete(one.make(number=number))
+        work.sweep()
+        look = look_at(work.session)
+        (log_dir,) = look.staged
+        items, (first, second, third) = look.staged[log_dir]
+        now_ms = look.now.boottime_ms
+        assert min(filter(None, (first, second, third))) > now_ms
+        changed = look._replace(staged={log_dir: Staged(items, (now_ms - 1, now_ms, now_ms + 1))})
+        done = [ItemResult(log_dir=log_dir, path=item.path, ref=item.ref, state=ItemState.DONE) for item in items]
+        assert early_of(look, done) == 3
+        assert early_of(changed, done) == 1
+        assert early_of(changed, done[:2]) == 0
 
 
 def test_a_stray_is_held(tmp_path: Path) -> None:
@@ -221,8 +273,9 @@ def test_a_disk_that_fails_shows_and_comes_back(tmp_path: Path) -> None:
         assert sum(count for (log_dir, _), count in errors.items() if log_dir == top) >= 1
         assert {log_dir for log_dir, _ in errors} <= {top, ""}
         away.rename(one.log_dirs[1])
-        until("it is back", lambda: scraped(one).of("logdird_log_dir_state", log_dir=top, state="online") == 1, 90)
-        assert scraped(one).of("logdird_failed_replicas") == 0
+        sighup(one)  # By itself it looks again after a minute.
+        until("it is back", lambda: scraped(one).of("logdird_log_dir_state", log_dir=top, state="online") == 1)
+        until("its replicas are", lambda: scraped(one).of("logdird_failed_replicas") == 0)
 
 
 def test_a_disk_that_fills_up_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

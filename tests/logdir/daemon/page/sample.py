@@ -155,7 +155,7 @@ def hostile() -> StatusResult:
 
 
 SHAPES: dict[str, StatusResult] = {
-    "starting": blank_status("b1", "0.3.0"),
+    "starting": replace(blank_status("b1", "0.3.0"), state="STARTING", state_number=1, since_ms=NOW_MS - 700, pid=4711),
     "quiet": sample(
         windows=0, events=0, waiting=(), gaps=0, failed_replicas=None, log_dirs=(log_dir(0),), next_due_ms=None
     ),

@@ -93,8 +93,8 @@ def test_a_page_fetches_nothing_and_runs_nothing(name: str) -> None:
     assert {tag for tag, _ in tags} <= {
         "html", "head", "meta", "title", "link", "style", "body", "a", "header", "p", "b", "nav", "main", "section",
         "h1", "h2", "dl", "div", "dt", "dd", "span", "data", "time", "ol", "ul", "li", "code", "bdi", "i", "table",
-        "caption", "thead", "tbody", "tr", "th", "td", "small", "br", "svg", "path", "rect", "figure", "details",
-        "summary", "footer",
+        "caption", "thead", "tbody", "tr", "th", "td", "small", "br", "svg", "path", "rect", "figure", "figcaption",
+        "details", "summary", "footer",
     }  # fmt: skip
     assert not [key for _, attrs in tags for key in attrs if key.startswith("on") or key in ("style", "src", "action")]
     targets = [attrs["href"] for _, attrs in tags if "href" in attrs]
@@ -178,6 +178,21 @@ def test_more_problems_than_can_be_read_are_counted() -> None:
     assert "150 more: logdirctl status --config /etc/logdird/b1.yaml" in text_of(page)
 
 
+@pytest.mark.parametrize(("count", "folded"), [(3, 0), (12, 0), (13, 1), (100, 88), (101, 88)])
+def test_many_problems_are_folded_so_that_the_log_dirs_are_not_far(count: int, folded: int) -> None:
+    found = render(sample(waiting=tuple(problem(number) for number in range(count))), NOW_MS)
+    head, _, rest = found.partition('<section id="log-dirs">')[0].partition("<details>")
+    assert head.count("<li><code") == min(count, 12)
+    assert rest.count("<li><code") == folded
+    assert (f"<summary>{folded} more problem" in rest) == (folded > 0)
+
+
+def test_what_was_missed_is_a_loss_and_shown_as_one() -> None:
+    shown = '<dt>Missed</dt><dd><b class="blocked"><data value="2">2</data>'
+    assert shown in render(sample(), NOW_MS)
+    assert "<dt>Missed</dt><dd><b><data" in render(sample(missed=0), NOW_MS)
+
+
 def test_windows_come_in_the_order_of_the_status_with_the_command_of_each() -> None:
     status = sample(windows=30)
     found = section(render(status, NOW_MS), "undo")
@@ -246,14 +261,14 @@ def test_the_timeline_goes_from_now_to_the_last_deadline_and_what_is_held_stands
         return drawn(render(replace(sample(), windows=windows), NOW_MS))
 
     end_ms = NOW_MS + 48 * HOUR_MS
-    assert of(end_ms) == [("kg", [(20 * 47 + 1, 72)]), ("kf", [])]
+    assert of(end_ms) == [("kg", [(20 * 47 + 1, 72)]), ("kg", [])]
     # What is overdue goes now; one hour is one bar of forty-eight; heights follow the bytes.
     assert of(NOW_MS - 5, NOW_MS + HOUR_MS, NOW_MS + HOUR_MS, end_ms) == [
-        ("kg", [(1, 36), (21, 72), (20 * 47 + 1, 36)]), ("kf", [])
+        ("kg", [(1, 36), (21, 72), (20 * 47 + 1, 36)]), ("kg", [])
     ]  # fmt: skip
-    assert of(None, None, end_ms) == [("kg", [(20 * 47 + 1, 36)]), ("kf", [(11, 72)])]
-    assert of(None) == [("kg", []), ("kf", [(11, 72)])]
-    assert of(NOW_MS - 1) == [("kg", [(1, 72)]), ("kf", [])]
+    assert of(None, None, end_ms) == [("kg", [(20 * 47 + 1, 36)]), ("kg", [(11, 72)])]
+    assert of(None) == [("kg", []), ("kg", [(11, 72)])]
+    assert of(NOW_MS - 1) == [("kg", [(1, 72)]), ("kg", [])]
 
 
 def test_windows_that_are_left_out_are_counted_and_listed_by_a_command() -> None:
@@ -304,8 +319,13 @@ def test_a_daemon_that_starts_has_a_page_too() -> None:
     shown = text_of(render(SHAPES["starting"], NOW_MS))
     assert "It has not looked at the log dirs yet." in shown
     assert "The log dirs were not looked at yet." in shown
-    assert "Nothing is staged that could be undone." in shown
     assert "Nothing has happened since this logdird started." in shown
+    # Nobody has looked: it says neither that nothing is staged, nor that nothing was missed.
+    assert "Nothing is staged that could be undone." not in shown
+    assert "What is staged is not known yet" in shown
+    assert "Next purge – not known yet Can be undone – not known yet" in shown
+    assert "No gap" not in shown
+    assert "Deletions were not looked for yet." in shown
 
 
 @pytest.mark.parametrize(

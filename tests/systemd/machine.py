@@ -34,16 +34,8 @@ from tests.tools.command_lines import require_parsable
 HOME: Final = Path(__file__).parents[2]
 SYSTEMD: Final = Path("/lib/systemd/systemd")
 NAMESPACES: Final = (
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount",
-    "--cgroup",
-    "--net",
-    "--uts",
-    "--ipc",
-    "--mount-proc",
-)
+    "--pid", "--fork", "--kill-child", "--mount", "--cgroup", "--net", "--uts", "--ipc", "--mount-proc",
+)  # fmt: skip
 UID: Final = 9092
 """Of the user kafka there; nobody's on the host."""
 SHARED_GID: Final = 9093
@@ -222,12 +214,11 @@ class Machine:
         return [found[name] for name in names]
 
     def is_active(self, unit: str) -> bool:
-        return self.run("systemctl", "is-active", unit, status=None).stdout.strip() == "active"
+        return self.run("systemctl", "is-active", "--quiet", unit, status=None).returncode == 0
 
     def status(self) -> dict[str, Any]:
         """Return the status of logdird; without one that answers it has no keys."""
-        said = self.ctl("status", "--socket", "/run/logdird/b1.sock", status=None)
-        result: dict[str, Any] = said["result"]
+        result: dict[str, Any] = self.ctl("status", "--socket", "/run/logdird/b1.sock", status=None)["result"]
         return result
 
     def until_running(self) -> dict[str, Any]:
@@ -261,8 +252,8 @@ class Machine:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
 
-    def set_up(self) -> None:
-        """Make the log dirs and their work roots, and the drop-ins, as an operator does."""
+    def make_disks(self) -> None:
+        """Make what ``make install`` and a broker leave: the group and the directories of logdird, and log dirs."""
         self.run("systemd-sysusers", "/opt/logdird/src/systemd/sysusers.d/logdird.conf")
         self.run("systemd-tmpfiles", "--create", "/opt/logdird/src/systemd/tmpfiles.d/logdird.conf")
         for number, directory in enumerate(_DIRECTORIES):
@@ -272,6 +263,10 @@ class Machine:
         # As where several programs share a disk: what is made there belongs to the group of its directory.
         self.run("chown", "-R", "kafka:shared", "/mnt/d2/kafka")
         self.run("chmod", "2770", "/mnt/d2/kafka")
+
+    def set_up(self) -> None:
+        """Make the log dirs and their work roots, and the drop-ins, as an operator does."""
+        self.make_disks()
         self.ctl("init", "--config", "/etc/logdird/b1.yaml", "--apply")
         self.ctl("init", "--systemd", "--config", "/etc/logdird/b1.yaml", "--unit", "kafka", "--apply")
         self.run("systemctl", "daemon-reload")

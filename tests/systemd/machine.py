@@ -28,6 +28,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from logdir.daemon.socket import client
+from logdir.service.report.exit_status import AnsweredError
+from logdir.service.report.json_form import to_json
 from tests.builders import log_dir
 from tests.tools.command_lines import require_parsable
 
@@ -174,8 +177,7 @@ def until(what: str, found: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something is so; fail by its name if it does not become so."""
     deadline = time.monotonic() + seconds
     while not found():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+        assert time.monotonic() <= deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
 
 
@@ -209,17 +211,21 @@ class Machine:
 
     def show(self, unit: str, *names: str) -> list[str]:
         """Return properties of a unit, in the order asked for."""
-        lines = self.run("systemctl", "show", unit, *(f"--property={name}" for name in names)).stdout.splitlines()
-        found = dict(line.split("=", 1) for line in lines)
+        said = self.run("systemctl", "show", unit, *(f"--property={name}" for name in names)).stdout
+        found = dict(line.split("=", 1) for line in said.splitlines())
         return [found[name] for name in names]
 
     def is_active(self, unit: str) -> bool:
         return self.run("systemctl", "is-active", "--quiet", unit, status=None).returncode == 0
 
     def status(self) -> dict[str, Any]:
-        """Return the status of logdird; without one that answers it has no keys."""
-        result: dict[str, Any] = self.ctl("status", "--socket", "/run/logdird/b1.sock", status=None)["result"]
-        return result
+        """Return the status of logdird, asked from outside; without one that answers it has no keys."""
+        try:
+            found = to_json(client.status(f"{self.root}/run/logdird/b1.sock"))
+        except (client.DaemonUnreachableError, AnsweredError):
+            return {}
+        assert isinstance(found, dict)
+        return found
 
     def until_running(self) -> dict[str, Any]:
         """Wait until logdird runs with all log dirs; return its status."""

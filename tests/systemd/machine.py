@@ -334,8 +334,7 @@ def booted(folder: Path) -> Iterator[Machine]:
 
     def listen() -> None:
         with suppress(OSError):
-            while data := os.read(ours, 1 << 12):
-                said.append(data)
+            said.extend(iter(lambda: os.read(ours, 1 << 12), b""))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()

@@ -28,22 +28,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from logdir.daemon.socket import client
+from logdir.service.report.exit_status import AnsweredError
+from logdir.service.report.json_form import to_json
 from tests.builders import log_dir
 from tests.tools.command_lines import require_parsable
 
 HOME: Final = Path(__file__).parents[2]
 SYSTEMD: Final = Path("/lib/systemd/systemd")
 NAMESPACES: Final = (
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount",
-    "--cgroup",
-    "--net",
-    "--uts",
-    "--ipc",
-    "--mount-proc",
-)
+    "--pid", "--fork", "--kill-child", "--mount", "--cgroup", "--net", "--uts", "--ipc", "--mount-proc",
+)  # fmt: skip
 UID: Final = 9092
 """Of the user kafka there; nobody's on the host."""
 SHARED_GID: Final = 9093
@@ -182,8 +177,7 @@ def until(what: str, found: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something is so; fail by its name if it does not become so."""
     deadline = time.monotonic() + seconds
     while not found():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
+        assert time.monotonic() <= deadline, f"not within {seconds} s: {what}"
         time.sleep(0.05)
 
 
@@ -217,18 +211,21 @@ class Machine:
 
     def show(self, unit: str, *names: str) -> list[str]:
         """Return properties of a unit, in the order asked for."""
-        lines = self.run("systemctl", "show", unit, *(f"--property={name}" for name in names)).stdout.splitlines()
-        found = dict(line.split("=", 1) for line in lines)
+        said = self.run("systemctl", "show", unit, *(f"--property={name}" for name in names)).stdout
+        found = dict(line.split("=", 1) for line in said.splitlines())
         return [found[name] for name in names]
 
     def is_active(self, unit: str) -> bool:
-        return self.run("systemctl", "is-active", unit, status=None).stdout.strip() == "active"
+        return self.run("systemctl", "is-active", "--quiet", unit, status=None).returncode == 0
 
     def status(self) -> dict[str, Any]:
-        """Return the status of logdird; without one that answers it has no keys."""
-        said = self.ctl("status", "--socket", "/run/logdird/b1.sock", status=None)
-        result: dict[str, Any] = said["result"]
-        return result
+        """Return the status of logdird, asked from outside; without one that answers it has no keys."""
+        try:
+            found = to_json(client.status(f"{self.root}/run/logdird/b1.sock"))
+        except (client.DaemonUnreachableError, AnsweredError):
+            return {}
+        assert isinstance(found, dict)
+        return found
 
     def until_running(self) -> dict[str, Any]:
         """Wait until logdird runs with all log dirs; return its status."""
@@ -261,8 +258,8 @@ class Machine:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")
 
-    def set_up(self) -> None:
-        """Make the log dirs and their work roots, and the drop-ins, as an operator does."""
+    def make_disks(self) -> None:
+        """Make what ``make install`` and a broker leave: the group and the directories of logdird, and log dirs."""
         self.run("systemd-sysusers", "/opt/logdird/src/systemd/sysusers.d/logdird.conf")
         self.run("systemd-tmpfiles", "--create", "/opt/logdird/src/systemd/tmpfiles.d/logdird.conf")
         for number, directory in enumerate(_DIRECTORIES):
@@ -272,6 +269,10 @@ class Machine:
         # As where several programs share a disk: what is made there belongs to the group of its directory.
         self.run("chown", "-R", "kafka:shared", "/mnt/d2/kafka")
         self.run("chmod", "2770", "/mnt/d2/kafka")
+
+    def set_up(self) -> None:
+        """Make the log dirs and their work roots, and the drop-ins, as an operator does."""
+        self.make_disks()
         self.ctl("init", "--config", "/etc/logdird/b1.yaml", "--apply")
         self.ctl("init", "--systemd", "--config", "/etc/logdird/b1.yaml", "--unit", "kafka", "--apply")
         self.run("systemctl", "daemon-reload")
@@ -333,8 +334,7 @@ def booted(folder: Path) -> Iterator[Machine]:
 
     def listen() -> None:
         with suppress(OSError):
-            while data := os.read(ours, 1 << 12):
-                said.append(data)
+            said.extend(iter(lambda: os.read(ours, 1 << 12), b""))
 
     listener = threading.Thread(target=listen, daemon=True)
     listener.start()

@@ -137,7 +137,7 @@ def stop_with_hung_worker(machine: Machine) -> None:
 
 def test_a_stop_waits_for_no_worker_that_hangs_and_the_next_start_serves_the_others(machine: Machine) -> None:
     with freezable(machine):
-        machine.drop_in(DAEMON, "[Service]", "TimeoutStopSec=10")
+        machine.drop_in(DAEMON, "[Service]", "TimeoutStopSec=5")
         run_and_end_the_wait_for_a_broker(machine)
         stop_with_hung_worker(machine)
         machine.run("systemctl", "reload", DAEMON)  # At once, and not when it looks for the disk again.

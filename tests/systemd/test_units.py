@@ -106,8 +106,12 @@ def test_logdird_of_another_user_takes_no_socket_away(machine: Machine) -> None:
     machine.ctl("init", "--systemd", "--config", config, "--apply")
     machine.run("systemctl", "daemon-reload")
     machine.run("systemctl", "start", "logdird@b2.service")
-    for one in (config, CONFIGURED):
-        until(f"{one} runs", lambda one=one: machine.ctl("status", "--config", one)["result"]["state"] == "RUNNING")
+
+    def are_running() -> bool:
+        found = (machine.ctl("status", "--config", one, status=None)["result"] for one in (config, CONFIGURED))
+        return {one.get("state") for one in found} == {"RUNNING"}
+
+    until("both run", are_running)
     found = (machine.root / "run/logdird/b1.sock").stat()
     assert (found.st_uid, found.st_gid, found.st_mode) == (theirs.st_uid, theirs.st_gid, theirs.st_mode)
 

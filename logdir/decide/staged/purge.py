@@ -153,7 +153,9 @@ def plan_purge(request: PurgeRequest, items: Sequence[StagedReplica]) -> PurgePl
     known = ReplicaIndex(request.facts)
     decided = [_at_place(item, _decide(request, item, known)) for item in items]
     waits = {}
-    for item in items:
+    for item, found in zip(items, decided, strict=True):
+        if isinstance(found, Purge):  # Also before its deadline, if an operator says so.
+            continue
         if item.kind is Kind.STAGED and item.marker is not None and item.problem is None:
             when = due(item.marker, request.heartbeats.get(item.log_dir), request.now)
             if isinstance(when, NotYet):

@@ -73,6 +73,14 @@ def test_early_is_for_what_an_operator_staged_alone() -> None:
         assert "--even-if-early" not in refused.problem.fix
 
 
+def test_what_goes_before_its_deadline_is_not_waited_for() -> None:
+    item = staged_replicas(MARKER)
+    asked = PurgeRequest(now=NOW, heartbeats={"/d1": BEAT}, look=LOOK)
+    assert plan_purge(asked, [item]).next_due_ms is not None
+    early = plan_purge(replace(asked, is_early=True), [item])
+    assert (len(early.actions), early.next_due_ms) == (1, None)
+
+
 @pytest.mark.parametrize(("log_bytes", "says"), [(None, "unknown"), (0, " 0 bytes"), (1234, " 1234 bytes")])
 @pytest.mark.parametrize("kind", [Kind.STAGED, Kind.PURGING])
 def test_no_size_is_made_up_or_left_out_of_what_goes_for_good(kind: Kind, log_bytes: int | None, says: str) -> None:

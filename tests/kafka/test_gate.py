@@ -164,12 +164,18 @@ def log_starts(broker: Broker, topic: str) -> set[str]:
     return {line for file in files for line in file.read_text().splitlines() if line.startswith(f"{topic} ")}
 
 
+def fail_a_start(broker: Broker) -> None:
+    """Start a broker whose registration times out after a few seconds, because no controller runs."""
+    before, broker.properties = broker.properties, {**broker.properties, **_FEW_SECONDS}
+    assert broker.try_start() is not None
+    broker.properties = before
+
+
 @pytest.mark.parametrize("version", releases_of("gate"))
-@pytest.mark.parametrize("is_restored", [False, True], ids=["left so", "restored"])
 def test_a30_a_checkpoint_file_that_a_failed_start_emptied_is_noticed_at_the_next_one(
-    version: str, make_rig: Callable[[str], Rig], tmp_path: Path, *, is_restored: bool
+    version: str, make_rig: Callable[[str], Rig], tmp_path: Path
 ) -> None:
-    """Its registration times out, because no controller runs: the records that were deleted would be served again."""
+    """The records that were deleted are served again, unless their log start is put back."""
     with make_rig(version) as rig:
         controller = rig.add_broker(log_dirs=1, properties=_PROPERTIES)
         broker = rig.add_broker(log_dirs=2, properties=_PROPERTIES)
@@ -185,27 +191,29 @@ def test_a30_a_checkpoint_file_that_a_failed_start_emptied_is_noticed_at_the_nex
         config = tmp_path / "b2.yaml"
         config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n")
         stop(broker)
-        stop(controller)
-        assert log_starts(broker, "pay") == {f"pay 0 {_TRIMMED}"}
-        assert gate(config) == Passed(Exit.DONE, "")
-        for _ in range(2):  # As a unit that is started again and again.
-            before, broker.properties = broker.properties, {**broker.properties, **_FEW_SECONDS}
-            assert broker.try_start() is not None
-            broker.properties = before
-            assert log_starts(broker, "pay") == set()
-            noticed = gate(config)
-            assert noticed.status == Exit.DONE
-            assert "checkpoint-log-starts-lost" in slugs(noticed)
-            assert f"pay-0 at {_TRIMMED}" in noticed.err
-        if is_restored:
-            restored = gate(config, "--log-starts", "restore")
-            assert (restored.status, "checkpoint-log-starts-lost" in slugs(restored)) == (Exit.DONE, False), restored
+        for is_restored in (True, False):
+            stop(controller)
             assert log_starts(broker, "pay") == {f"pay 0 {_TRIMMED}"}
-        controller.start()
-        start(broker)
-        await_in_sync(rig, "pay", [2])
-        assert rig.client.digest("pay").begin == (_TRIMMED if is_restored else 0)
-        stop(broker)
-        later = gate(config)
-        assert (later.status, "checkpoint-log-starts-lost" in slugs(later)) == (Exit.DONE, not is_restored), later
-        assert "checkpoint-entries-lost" not in slugs(later), "a broker that ran has written the others anew"
+            assert gate(config) == Passed(Exit.DONE, "")
+            for _ in range(2 if is_restored else 1):  # As a unit that is started again and again.
+                fail_a_start(broker)
+                assert log_starts(broker, "pay") == set()
+                noticed = gate(config)
+                assert noticed.status == Exit.DONE
+                assert "checkpoint-log-starts-lost" in slugs(noticed)
+                assert f"pay-0 at {_TRIMMED}" in noticed.err
+            if is_restored:
+                restored = gate(config, "--log-starts", "restore")
+                assert (restored.status, "checkpoint-log-starts-lost" in slugs(restored)) == (Exit.DONE, False), (
+                    restored
+                )
+                assert log_starts(broker, "pay") == {f"pay 0 {_TRIMMED}"}
+            controller.start()
+            start(broker)
+            await_in_sync(rig, "pay", [2])
+            assert rig.client.digest("pay").begin == (_TRIMMED if is_restored else 0)
+            stop(broker)
+            # What it has written anew is lost no more.
+            left = set() if is_restored else {"checkpoint-log-starts-lost"}
+            later = gate(config)
+            assert (later.status, set(slugs(later))) == (Exit.DONE, left), later

@@ -228,7 +228,8 @@ def measure(home: str, partitions: int = PARTITIONS, seconds: int = SECONDS, rou
     ) -> None:
         verdict = value <= most if most is not None else value >= least if least is not None else None
         budget = f"≤ {most:g}" if most is not None else f"≥ {least:g}" if least is not None else "-"
-        rows.append((what, f"{value:{form}} {unit}".strip(), f"{budget} {unit}".strip(), verdict))
+        shown = budget if verdict is None else f"{budget} {unit}".strip()
+        rows.append((what, f"{value:{form}} {unit}".strip(), shown, verdict))
 
     count = DELETED_A_SECOND * seconds
     with tempfile.TemporaryDirectory(prefix="logdird-bench-", dir=home) as name:

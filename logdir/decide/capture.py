@@ -28,7 +28,7 @@ from logdir.decide.staged.deadline import DelayPolicy
 from logdir.decide.stale_disk import STALE_DISK
 from logdir.formats.own.inventory import Kind
 from logdir.names import parse_partition_dir
-from logdir.observe.facts import LogDirFacts, Replica
+from logdir.observe.facts import LogDirFacts, Replica, replicas_at
 from logdir.paths import METADATA_TOPIC
 from logdir.refusal_slug import Why
 
@@ -100,7 +100,7 @@ def plan_capture(
         facts: Facts of every configured log dir.
         rooms: Free space of every log dir that has a work root and answers.
     """
-    known = {(replica.log_dir, replica.path): (one, replica) for one in facts for replica in one.replicas}
+    known = replicas_at(facts, request.selected)
     actions: list[Capture] = []
     refusals: list[Refusal] = []
     for place in dict.fromkeys(request.selected):

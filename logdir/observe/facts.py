@@ -8,8 +8,9 @@ Spec: design §3.1, §3.3; attacks A13, A15, A25, A44.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from logdir.errors import Problem
 from logdir.formats.own.inventory import Kind
@@ -111,14 +112,46 @@ class LogDirFacts:
         return self.problem is None and self.quarantined is None
 
 
+def replicas_at(
+    facts: Iterable[LogDirFacts], places: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[LogDirFacts, Replica]]:
+    """Return the replicas at some places, and the facts of their log dirs: of thousands few are asked for at a time.
+
+    Args:
+        facts: Facts of every log dir.
+        places: Log dir as configured, and path relative to it; one without a replica is left out.
+    """
+    paths: dict[str, set[str]] = {}
+    for log_dir, path in places:
+        paths.setdefault(log_dir, set()).add(path)
+    return {
+        (one.log_dir, replica.path): (one, replica)
+        for one in facts
+        if (wanted := paths.get(one.log_dir))
+        for replica in one.replicas
+        if replica.path in wanted
+    }
+
+
+_R = TypeVar("_R", Replica, StagedReplica)
+
+
+def _of(partitions: Collection[int] | None, replicas: Sequence[_R], number: int) -> Iterable[tuple[int, _R]]:
+    """Return the replicas of some partitions, each with its number, from the given one on."""
+    numbered = enumerate(replicas, number)
+    return numbered if partitions is None else [one for one in numbered if one[1].ref.partition in partitions]
+
+
 class ReplicaIndex:
     """Index of the replicas on all disks by name and id, for thousands of lookups."""
 
-    def __init__(self, facts: Iterable[LogDirFacts]) -> None:
+    def __init__(self, facts: Iterable[LogDirFacts], partitions: Collection[int] | None = None) -> None:
         """Build the index.
 
         Args:
             facts: Facts of every log dir; lookups return replicas in their order.
+            partitions: Numbers of the partitions that are looked up: of thousands of replicas few have one of a few
+                numbers. ``None``: any are, and lookups of others find nothing.
         """
         self._replicas: dict[ReplicaKey, list[tuple[int, Replica]]] = {}
         self._staged: dict[ReplicaKey, list[tuple[int, StagedReplica]]] = {}
@@ -127,14 +160,14 @@ class ReplicaIndex:
         for one in facts:
             if one.is_trusted:
                 self._trusted.add(one.log_dir)
-            for replica in one.replicas:
-                number += 1
+            for at, replica in _of(partitions, one.replicas, number):
                 for key in replica.ref.keys:
-                    self._replicas.setdefault(key, []).append((number, replica))
-            for item in one.staged:
-                number += 1
+                    self._replicas.setdefault(key, []).append((at, replica))
+            number += len(one.replicas)
+            for at, item in _of(partitions, one.staged, number):
                 for key in item.ref.keys:
-                    self._staged.setdefault(key, []).append((number, item))
+                    self._staged.setdefault(key, []).append((at, item))
+            number += len(one.staged)
 
     def replicas(self, ref: ReplicaRef, *kinds: Kind) -> tuple[Replica, ...]:
         """Return the replicas of a partition, on all disks, that are of one of these kinds."""

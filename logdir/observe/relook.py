@@ -152,6 +152,8 @@ def merged(known: LogDirFacts, again: LookedAgain) -> LogDirFacts:
     if again.facts.staged or any(item.path in gone for item in staged):
         staying = [item for item in staged if item.path not in gone]
         staged = tuple(sorted((*staying, *again.facts.staged), key=lambda item: (item.root is not None, item.path)))
+    if replicas is known.replicas:
+        return replace(again.facts, layout=known.layout, replicas=replicas, staged=staged)
     layouts = {"topic-id" if "/" in replica.path else "topic-name" for replica in replicas if replica.kind is Kind.LIVE}
     layout = "mixed" if len(layouts) == 2 else next(iter(layouts), "empty")
     return replace(again.facts, layout=layout, replicas=replicas, staged=staged)

@@ -3,7 +3,8 @@
 Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
 loses its place: clients that send or read a byte a minute hold up no other client.
 
-Not here: what is answered (``handler``), who has a place (``places``).
+Not here: what is answered (``handler``), who has a place (``places``), the threads
+(``crew``).
 
 Spec: design §5.
 """
@@ -23,6 +24,7 @@ from socketserver import BaseRequestHandler, BaseServer, TCPServer, ThreadingMix
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
+from logdir.daemon.socket.crew import Crew
 from logdir.daemon.socket.places import Places
 
 if TYPE_CHECKING:
@@ -93,18 +95,19 @@ class Connections(ThreadingMixIn, TCPServer):
         self._changed = threading.Condition()
         self._places: Places[socket.socket] = Places(MOST_CLIENTS)
         self._answering = 0
+        self._crew = Crew[tuple[Any, Any]](lambda client: self.process_request_thread(*client))
         # Not that of ``TCPServer``, which would make a socket.
         BaseServer.__init__(self, listener.getsockname(), handler)
         self.socket = listener
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own; a client for which there is no place, or no thread, is told to come again."""
+        """Answer in another thread; a client for which there is no place, or no thread, is told to come again."""
         if not self._has_place(request):
             self._refuse(request)
             self.shutdown_request(request)
             return
         try:
-            super().process_request(request, client_address)
+            self._crew.give((request, client_address))
         except BaseException:  # No more threads can be started, for example. The caller closes the connection.
             self._leave(request)
             self._refuse(request)

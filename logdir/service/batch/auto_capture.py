@@ -27,7 +27,7 @@ from logdir.disk.kernel.calls import Identity
 from logdir.disk.kernel.failure import as_disk_error
 from logdir.disk.replica.capture_item import CaptureItem
 from logdir.errors import LogDirError, LogDirSuspectError, Problem
-from logdir.observe.facts import LogDirFacts, Replica, ReplicaIndex
+from logdir.observe.facts import LogDirFacts, ReplicaIndex, replicas_at
 from logdir.observe.leaving import leaving
 from logdir.service.batch.seen_starts import SeenStarts
 from logdir.service.capture import rooms_of, row_and_item
@@ -277,8 +277,7 @@ class _CaptureLook:
         self._taken.update(places)
         broker, leavers = self._broker, self._leavers
         facts = broker.look_again(Deep(kinds=CAPTURABLE), places)
-        there = {(one.log_dir, one.path): one for facts_of in facts for one in facts_of.replicas}
-        chosen, passed = _sorted_out(places, there, facts, self._policy, leavers)
+        chosen, passed = _sorted_out(places, facts, self._policy, leavers)
         request = rule.CaptureRequest(selected=tuple(chosen), delays=self._policy.delays)
         plan = plan_capture(request, facts, rooms_of(broker))
         self.others += [*passed, *refused(plan.refusals)]
@@ -361,20 +360,20 @@ class _CaptureLook:
 
 def _sorted_out(
     places: Sequence[Place],
-    there: dict[Place, Replica],
     facts: Sequence[LogDirFacts],
     policy: CapturePolicy,
     leavers: Leavers,
 ) -> tuple[list[Place], list[ItemResult]]:
     """Return what is to be captured, and an item for each directory that is passed over."""
-    known = ReplicaIndex(facts)
+    there = replicas_at(facts, places)
+    known = ReplicaIndex(facts, {replica.ref.partition for _, replica in there.values()})
     chosen: list[Place] = []
     items = []
     for place in places:
-        replica = there.get(place)
-        if replica is None:
+        if place not in there:
             leavers.missed += 1  # Its broker removed it between the listing and the look.
             continue
+        _, replica = there[place]
         why = passed_over(replica, known, policy)
         if why is None:
             chosen.append(place)

@@ -61,7 +61,10 @@ def asked(
         )
         for log_dir in ("/d1", "/d2")
     ]
-    return passed_over(one, ReplicaIndex(facts), policy or CapturePolicy())
+    found = passed_over(one, ReplicaIndex(facts), policy or CapturePolicy())
+    # As the daemon asks, which looks up no other partition.
+    assert passed_over(one, ReplicaIndex(facts, {one.ref.partition}), policy or CapturePolicy()) == found
+    return found
 
 
 def test_a_deletion_is_captured() -> None:

@@ -14,7 +14,7 @@ from logdir.formats.own import replica_marker
 from logdir.formats.own.inventory import Kind
 from logdir.formats.own.replica_marker import BY_HAND, Checkpoints, Intent, ReplicaMarker
 from logdir.ids import TopicId
-from logdir.observe.facts import ReplicaIndex
+from logdir.observe.facts import ReplicaIndex, replicas_at
 from logdir.observe.replicas import look
 from logdir.reasons import Reason
 from logdir.replica_ref import ReplicaRef
@@ -218,3 +218,29 @@ def test_a_replica_is_known_by_its_name_or_by_its_id_and_told_once(d1: Path) -> 
     assert paths("orders", None, 0) == ["orders-0"]
     assert paths(None, ID, 0) == paths("orders", ID, 0) == ["orders-0", "renamed-0"]
     assert paths("other", None, 0) == paths(None, None, 0) == []
+
+
+def test_an_index_of_some_partitions_tells_of_these_what_the_whole_one_does(d1: Path, tmp_path: Path) -> None:
+    d2 = log_dir(tmp_path / "other")
+    for top, name in ((d1, "a-0"), (d1, "a-1"), (d1, "b-2"), (d2, "a-1"), (d2, "b-1")):
+        partition(top / name)
+    facts = [look(str(d1)), look(str(d2))]
+    whole, some = ReplicaIndex(facts), ReplicaIndex(facts, {1, 7})
+    for topic in ("a", "b"):
+        for number in (0, 1, 2):
+            ref = ReplicaRef(topic=topic, topic_id=ID, partition=number)
+            assert some.replicas(ref, Kind.LIVE) == (whole.replicas(ref, Kind.LIVE) if number == 1 else ())
+    assert len(some.replicas(ReplicaRef(topic="a", topic_id=None, partition=1), Kind.LIVE)) == 2
+
+
+def test_replicas_are_found_at_their_places_and_nowhere_else(d1: Path, tmp_path: Path) -> None:
+    d2 = log_dir(tmp_path / "other")
+    for top, name in ((d1, "a-0"), (d1, "a-1"), (d2, "a-0")):
+        partition(top / name)
+    facts = [look(str(d1)), look(str(d2))]
+    asked = [(str(d1), "a-1"), (str(d2), "a-0"), (str(d2), "a-1"), ("/elsewhere", "a-0")]
+    found = replicas_at(facts, asked)
+    assert found.keys() == set(asked[:2])
+    assert all((one.log_dir, replica.path) == place for place, (one, replica) in found.items())
+    assert found[str(d2), "a-0"][0] is facts[1]
+    assert replicas_at(facts, ()) == {}

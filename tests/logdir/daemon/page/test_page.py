@@ -209,8 +209,9 @@ def test_no_command_of_a_page_is_refused_by_the_parser(name: str) -> None:
     status = SHAPES[name]
     found = commands(render(status, NOW_MS))
     assert len(found) == len(status.windows)
+    parser = build_parser()
     for words in found:
-        parsed = build_parser().parse_args(words[1:])
+        parsed = parser.parse_args(words[1:])
         if name != "hostile":  # Its path is typed in a way that shells alone know.
             assert parsed.config == (status.config or CONFIG)
         assert not [word for word in words if word.startswith("--even-")]

@@ -88,7 +88,7 @@ class _Read:
     left_out: Mapping[str, Problem] = field(default_factory=dict)
     hanging: tuple[Hanging, ...] = ()
     orphans: list[Orphan] = field(default_factory=list)
-    """The processes that its process had started when it was killed: the kernel kills them with it."""
+    """The processes that its process had started when it was killed, and that were killed with it."""
     is_reading: bool = True
     """Whether a process of it may have log dirs open."""
     why: LogDirError | None = None
@@ -264,13 +264,19 @@ class Reads:
 
 
 def orphans_of(started: Iterable[Port]) -> list[Orphan]:
-    """Return what processes have started that are about to be killed: what hangs in the kernel outlives them."""
+    """Kill what processes have started that are about to be killed; return it, for what hangs in the kernel lives on.
+
+    No id of it is given to another process meanwhile: who started it is stopped, and does not reap it.
+    """
     found: list[Orphan] = []
     for port in started:
         if port.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(port.pid, signal.SIGSTOP)  # It starts no other meanwhile.
-            found += [Orphan(_READER, pid) for pid in children_of(port.pid)]
+            for pid in children_of(port.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)  # One that has only begun would not yet be killed with its starter.
+                found.append(Orphan(_READER, pid))
     return found
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -365,6 +366,18 @@ def test_a_read_that_is_ended_leaves_no_process(workers: None, reads: Reads) -> 
     until("its processes have ended", lambda: children() == before)
     assert os.listdir("/proc/self/fd") == number
     answer(reads)  # And what is left of it keeps no other from its answer.
+
+
+def test_what_a_read_has_only_just_started_ends_with_it() -> None:
+    """Before a worker has asked the kernel to end it with its starter, nothing but a signal of ours ends it."""
+    words = ["sh", "-c", "sleep 600 & echo $!; wait"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        started = int(starter.stdout.readline())
+        (orphan,) = module.orphans_of([cast(Any, SimpleNamespace(pid=starter.pid))])
+        starter.kill()
+    assert orphan.pid == started
+    until("it has ended", orphan.is_reaped)
 
 
 def test_what_a_read_has_started_ends_before_it_is_said_that_it_has_ended(workers: None, reads: Reads) -> None:

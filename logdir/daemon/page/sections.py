@@ -95,7 +95,7 @@ def _figures(status: StatusResult, now_ms: int) -> str:
 
 
 def _colour(tile: str, status: StatusResult) -> str:
-    """Return the attribute of a figure that is a loss: it cannot be undone, and waits for nobody."""
+    """Return the attribute that colours the count of missed directories, unless it is 0: they cannot be restored."""
     return ' class="blocked"' if tile == "Missed" and status.missed else ""
 
 

@@ -3,8 +3,7 @@
 Where all places are taken, the client that has been sending its request, or taking the status, for the longest time
 loses its place: clients that send or read a byte a minute hold up no other client.
 
-Not here: what is answered (``handler``), who has a place (``places``), the threads
-(``crew``).
+Not here: what is answered (``handler``), who has a place (``places``), the threads (``thread_pool``).
 
 Spec: design §5.
 """
@@ -24,8 +23,8 @@ from socketserver import BaseRequestHandler, BaseServer, TCPServer, ThreadingMix
 from typing import TYPE_CHECKING, Any, Final
 
 from logdir import clock
-from logdir.daemon.socket.crew import Crew
 from logdir.daemon.socket.places import Places
+from logdir.daemon.socket.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
     from logdir.daemon.report.status import StatusResult
@@ -95,7 +94,7 @@ class Connections(ThreadingMixIn, TCPServer):
         self._changed = threading.Condition()
         self._places: Places[socket.socket] = Places(MOST_CLIENTS)
         self._answering = 0
-        self._crew = Crew[tuple[Any, Any]](lambda client: self.process_request_thread(*client))
+        self._pool = ThreadPool[tuple[Any, Any]](lambda client: self.process_request_thread(*client))
         # Not that of ``TCPServer``, which would make a socket.
         BaseServer.__init__(self, listener.getsockname(), handler)
         self.socket = listener
@@ -107,7 +106,7 @@ class Connections(ThreadingMixIn, TCPServer):
             self.shutdown_request(request)
             return
         try:
-            self._crew.give((request, client_address))
+            self._pool.give((request, client_address))
         except BaseException:  # No more threads can be started, for example. The caller closes the connection.
             self._leave(request)
             self._refuse(request)

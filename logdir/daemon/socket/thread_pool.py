@@ -1,7 +1,9 @@
 """The threads that answer clients: one at a time each, and after that the next one, if there is one soon.
 
 To start a thread takes as long as to answer from memory, and the thread that accepts clients waits for it. So a thread
-that has answered waits for another client for a while: of a daemon that nobody asks none is left.
+that has answered waits some seconds for another client, and then ends: a daemon that nobody asks has none.
+
+Not ``concurrent.futures``: a thread of its pool never ends, and the end of the process waits for all of them.
 
 Not here: how many clients there may be (``places``), what they are answered (``handler``).
 
@@ -22,7 +24,7 @@ _IDLE_S: Final = 5.0
 C = TypeVar("C")
 
 
-class Crew(Generic[C]):
+class ThreadPool(Generic[C]):
     """Threads that answer clients; as many as there are clients."""
 
     def __init__(self, answer: Callable[[C], None], *, idle_s: float = _IDLE_S) -> None:

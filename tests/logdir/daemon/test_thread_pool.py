@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from logdir.daemon.socket.crew import MOST_IDLE, Crew
+from logdir.daemon.socket.thread_pool import MOST_IDLE, ThreadPool
 from tests.logdir.daemon.rig import until
 
 
@@ -17,10 +17,10 @@ def threads() -> list[threading.Thread]:
 
 def test_a_thread_that_has_answered_answers_the_next_client() -> None:
     found: list[tuple[int, int]] = []
-    crew = Crew[int](lambda client: found.append((client, threading.get_ident())), idle_s=60)
+    pool = ThreadPool[int](lambda client: found.append((client, threading.get_ident())), idle_s=60)
     for number in range(20):
-        until("one before it waits", lambda: number == 0 or crew._free == 1)  # noqa: B023
-        crew.give(number)
+        until("one before it waits", lambda: number == 0 or pool._free == 1)  # noqa: B023
+        pool.give(number)
         until("it is answered", lambda: len(found) == number + 1)  # noqa: B023
     assert [client for client, _ in found] == list(range(20))
     assert len({thread for _, thread in found}) == 1
@@ -28,38 +28,38 @@ def test_a_thread_that_has_answered_answers_the_next_client() -> None:
 
 def test_clients_at_the_same_time_have_a_thread_each_and_few_of_them_wait() -> None:
     met = threading.Barrier(3 * MOST_IDLE)
-    crew = Crew[int](lambda _: (met.wait(30), None)[1], idle_s=60)
+    pool = ThreadPool[int](lambda _: (met.wait(30), None)[1], idle_s=60)
     before = len(threads())
     for number in range(met.parties):
-        crew.give(number)
+        pool.give(number)
     until("all others have ended", lambda: len(threads()) - before == MOST_IDLE)
-    assert crew._free == MOST_IDLE
+    assert pool._free == MOST_IDLE
 
 
 def test_of_a_crew_that_nobody_asks_no_thread_is_left() -> None:
     before = set(threads())
-    crew = Crew[int](lambda _: None, idle_s=0.05)
+    pool = ThreadPool[int](lambda _: None, idle_s=0.05)
     for number in range(5):
-        crew.give(number)
+        pool.give(number)
     until("all have ended", lambda: not set(threads()) - before)
-    assert crew._free == 0
-    crew.give(0)
+    assert pool._free == 0
+    pool.give(0)
     until("it has ended, too", lambda: not set(threads()) - before)
 
 
 def test_no_client_is_lost_while_threads_end() -> None:
     """They wait no longer than it takes to ask again, so that many clients come as one ends."""
     found: Counter[int] = Counter()
-    crew = Crew[int](lambda client: found.update((client,)), idle_s=0.0)
+    pool = ThreadPool[int](lambda client: found.update((client,)), idle_s=0.0)
     for number in range(3_000):
-        crew.give(number)
+        pool.give(number)
     until("all are answered", lambda: len(found) == 3_000)
     assert set(found.values()) == {1}
 
 
 def test_without_a_thread_it_is_an_error_and_the_next_client_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
-    crew = Crew[int](found.append, idle_s=60)
+    pool = ThreadPool[int](found.append, idle_s=60)
 
     def fail(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -67,6 +67,6 @@ def test_without_a_thread_it_is_an_error_and_the_next_client_is_answered(monkeyp
     with monkeypatch.context() as broken:
         broken.setattr(threading.Thread, "start", fail)
         with pytest.raises(RuntimeError):
-            crew.give(1)
-    crew.give(2)
+            pool.give(1)
+    pool.give(2)
     until("it is answered", lambda: found == [2])

@@ -67,13 +67,14 @@ class Kill(NamedTuple):
 
 
 class Release:
-    """A wheel, installed."""
+    """A wheel, installed; a checkout in the current directory or on ``PYTHONPATH`` is another release."""
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         venv.create(folder, with_pip=True)
         self._python = folder / "bin" / "python"
         install: list[str | Path] = [
             self._python,
+            "-I",
             "-m",
             "pip",
             "install",
@@ -88,7 +89,8 @@ class Release:
 
     def __call__(self, *words: object) -> ctl.Said:
         """Type a command."""
-        done = subprocess.run([self._logdirctl, *map(str, words)], capture_output=True, text=True, check=False)
+        command: list[str | Path] = [self._python, "-I", self._logdirctl, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         return ctl.Said(done.returncode, done.stdout, done.stderr)
 
     def well(self, *words: object) -> None:
@@ -100,8 +102,7 @@ class Release:
     def killed(self, kill: Kill, *words: object) -> None:
         """Type a command that is killed at a call."""
         done = subprocess.run(
-            # Not what lies in the current directory, which may be a checkout of another release.
-            [self._python, "-P", "-c", KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
+            [self._python, "-I", "-c", KILLED, kill.name, kill.within, str(kill.nth), *map(str, words)],
             start_new_session=True,
             capture_output=True,
             text=True,

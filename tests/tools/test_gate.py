@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from logdir.decide.checkpoint_copies import Losses, LostEntries
+from logdir.disk.record import handover as record
+from logdir.disk.record.handover import Compared
 from logdir.disk.root.open_log_dir import OpenLogDir
+from logdir.errors import LogDirReplacedError, LogDirSuspectError, Problem
+from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own import handover_file
-from logdir.service.batch import handover
-from logdir.service.batch.checkpoint_losses import Restorable, restorable
+from logdir.service.batch import checkpoint_losses, handover
+from logdir.service.batch.checkpoint_losses import Comparisons, Restorable, problems_of, restorable
+from logdir.service.log_dirs.kafka_locks import HeldLocks
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.tools.adopt_rig import AdoptRig, failing
 from tests.tools.ctl import Said, ctl, ctl_json, tree, two_disks
@@ -121,6 +130,89 @@ def test_what_was_written_while_the_ends_of_the_logs_were_read_stays_as_it_is(
     assert (disks[0] / STARTS).read_bytes() == b"0\n2\nother 0 3\npay 0 5\n"
 
 
+def test_no_log_start_is_written_back_under_a_lock_that_was_replaced(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_over_and_failed(disks)
+
+    def replaced(_: HeldLocks) -> None:
+        raise LogDirReplacedError(str(disks[0] / ".lock"), expected="the lock file that is held", found="another")
+
+    monkeypatch.setattr(HeldLocks, "require_held", replaced)
+    said = ctl("handover", *named(*disks), "--log-starts", "restore")
+    assert (said.status, slugs(said)[0]) == (Exit.REFUSED, "log-dir-replaced"), said
+    assert (disks[0] / STARTS).read_bytes() == EMPTY
+
+
+def compared_with(error: LogDirSuspectError | OSError, disk: Path) -> Callable[..., Compared]:
+    """Return a comparison of checkpoint files that fails on a disk."""
+    compare = record.compare
+
+    def failing_there(open_dir: OpenLogDir, *stamp: str) -> Compared:
+        if open_dir.log_dir == str(disk):
+            raise error
+        return compare(open_dir, *stamp)
+
+    return failing_there
+
+
+def test_a_disk_that_does_not_answer_to_a_comparison_is_named(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = LogDirSuspectError(str(disks[1]), expected="an answer", found="none for 10 s")
+    monkeypatch.setattr(record, "compare", compared_with(silent, disks[1]))
+    said = ctl("handover", *named(*disks), "--plan")
+    assert f"log-dir-suspect: {disks[1]}: expected an answer, found none for 10 s" in said.err
+
+
+def test_a_disk_that_cannot_be_read_is_named_before_log_starts_are_restored(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_over_and_failed(disks)
+    unreadable = OSError(errno.EIO, os.strerror(errno.EIO))
+    monkeypatch.setattr(record, "compare", compared_with(unreadable, disks[1]))
+    said = ctl("handover", *named(*disks), "--log-starts", "restore", "--plan")
+    assert (said.status, f"log-dir-offline: {disks[1]}: " in said.err) == (Exit.PROBLEMS, True), said
+
+
+def test_what_has_not_changed_is_not_compared_again(disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    handed_over_and_failed(disks)
+    (disks[0] / POINTS).write_bytes(EMPTY)
+    worded = []
+
+    def noted(log_dir: str, losses: Losses) -> Iterator[Problem]:
+        worded.append(log_dir)
+        return problems_of(log_dir, losses)
+
+    def thrice(broker: OpenBroker, open_dirs: Sequence[OpenLogDir]) -> tuple[Problem, ...]:
+        comparisons = Comparisons()
+        first = comparisons.compare(broker, open_dirs)
+        assert worded == list(map(str, disks))
+        assert [problem.slug for problem in first] == [*LOST, LOST[1]]
+        assert comparisons.compare(broker, open_dirs) == first
+        assert worded == list(map(str, disks))
+        (disks[0] / STARTS).write_bytes(b"0\n1\npay 0 4\n")
+        third = comparisons.compare(broker, open_dirs)
+        assert worded == [*map(str, disks), str(disks[0])]
+        return third
+
+    monkeypatch.setattr(checkpoint_losses, "problems_of", noted)
+    monkeypatch.setattr(handover, "compared", thrice)
+    said = ctl("handover", *named(*disks), "--plan")
+    assert (said.status, slugs(said)) == (Exit.DONE, [*LOST, LOST[1]]), said
+
+
+def test_three_logs_are_named_and_the_others_counted() -> None:
+    def named_of(count: int) -> str:
+        partitions = tuple(TopicPartition("pay", number) for number in range(count))
+        (problem,) = problems_of("/d1", Losses(entries=(LostEntries(POINTS, partitions, 0),)))
+        return problem.expected
+
+    assert named_of(3).endswith(" for pay-0, pay-1, pay-2")
+    assert named_of(4).endswith(" for pay-0, pay-1, pay-2 and 1 more")
+    assert named_of(5).endswith(" for pay-0, pay-1, pay-2 and 2 more")
+
+
 def test_what_is_accepted_is_named_no_more(disks: tuple[Path, Path]) -> None:
     handed_over_and_failed(disks)
     assert ctl("handover", *named(*disks), "--log-starts", "accept").err == ""
@@ -165,6 +257,12 @@ def test_a_recovery_alone_copies_nothing_and_awaits_no_broker(tmp_path: Path) ->
     assert said.out.splitlines()[-1].startswith("next: logdirctl handover ")
     assert rig.adopted().is_dir()
     assert not list(tmp_path.rglob("handover.json"))
+
+
+def test_a_recovery_alone_without_one_log_dir_is_not_whole(disks: tuple[Path, Path]) -> None:
+    disks[1].rename(disks[1].with_name("away"))
+    said = ctl("handover", *named(*disks), "--recover-only")
+    assert said.status == Exit.PROBLEMS, said
 
 
 def test_a_recovery_alone_has_no_log_starts(disks: tuple[Path, Path]) -> None:

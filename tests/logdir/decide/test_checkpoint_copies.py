@@ -70,6 +70,12 @@ def test_files_that_are_as_they_were_lost_nothing() -> None:
     assert of(GOOD, now=GOOD, logs=THERE) == Losses()
 
 
+def test_only_logs_that_were_there_and_are_there_are_looked_at() -> None:
+    now = files_of(copy(2000))
+    assert suspected((parsed(GOOD),), now, {"pay-0", "pay-2"}) == {PAY: True}
+    assert suspected((parsed(GOOD._replace(inodes={"pay-1": 8})),), now, {"pay-0", "pay-1"}) == {OTHER: False}
+
+
 @pytest.mark.parametrize(
     ("log", "is_lost"),
     [
@@ -181,6 +187,11 @@ def test_without_a_loss_the_last_copy_is_kept_beside_the_new_one() -> None:
     assert keeping(older, new=newer._replace(wall_ms=2, checkpoints={**GOOD.checkpoints, CLEANER: b""})) == [2, 1]
     assert keeping(newer, older, new=third) == [3, 1]  # The older one has a log start that is lost.
     assert keeping(newer, new=third) == [3, 2]
+
+
+def test_a_log_start_at_the_second_record_is_one_too() -> None:
+    newer, new = copy(2, points=b"0\n1\npay 0 31\n"), copy(3, points=b"0\n1\npay 0 32\n")
+    assert keeping(newer, copy(1, starts=b"0\n1\npay 0 1\n"), new=new) == [3, 1]
 
 
 def test_a30_however_often_a_start_fails_the_copy_that_was_made_before_is_kept() -> None:

@@ -270,7 +270,7 @@ def _upgrade(name: str, shape: str) -> Case:
     start = after(whole, partial(_as_0_2_0, shape=shape))
     file = f"{_WORK[shape]}/{WORK_ROOT_FILE}"
     assert work_root_file.parse(start.world().files()[file]).version == 1
-    return Case(name, start, acknowledged(do), do, _ends_as(whole.world()))
+    return Case(name, start, acknowledged(do), do, _ends_as(whole.world()), leads_elsewhere=_FULL)
 
 
 def _elsewhere(name: str) -> Case:
@@ -352,7 +352,9 @@ _UPGRADED: dict[str, Make] = {f"upgrade of {shape}": partial(_upgrade, shape=sha
 _ALL_INITS = tuple(name for name in _MADE if name.startswith("init "))
 _MANY = tuple(name for name in _ALL_INITS if name != "init inside")
 _INITS = ("init beside", "init inside", "init beside, by root")
-_NOT_HERE = NOT_HERE | {errno.ENOENT, errno.ENOSPC, errno.EDQUOT}
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Which take the reserve."""
+_NOT_HERE = NOT_HERE | {errno.ENOENT} | _FULL
 """With which a place for a work root does not do, so that the next is tried, or which takes the reserve just made."""
 OPERATIONS = (
     Operation(

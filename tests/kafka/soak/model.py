@@ -145,16 +145,32 @@ class Judge:
         if is_settled:
             wrong += [f"odd: {path}" for path in odd]
             for one in found:
-                if one.place == "purging" or (one.place == "incoming" and not self._may_stay(one)):
+                if one.place == "purging" or (one.place == "incoming" and not self._may_stay(one, found)):
                     wrong.append(f"left behind: {one.place}/{one.name} of disk {one.disk} with {sorted(one.inodes)}")
                 elif one.place == "live" and {MARKER, NEW_MARKER} & one.inodes.keys():
                     wrong.append(f"left behind: a marker in {one.name} of disk {one.disk}")
         return wrong
 
-    def _may_stay(self, one: Found) -> bool:
+    def _may_stay(self, one: Found, found: Collection[Found]) -> bool:
         """Whether a directory may lie in ``incoming/`` though nothing is in progress."""
         is_bare = not one.marker and one.inodes.keys() <= {MARKER, NEW_MARKER}
+        if not self.is_broker_running and self._is_all_that_is_left(one, found):
+            self._model.partial.add(one.name)
         return one.name in self._model.partial or (is_bare and not self.is_recovered)
+
+    def _is_all_that_is_left(self, one: Found, found: Collection[Found]) -> bool:
+        """Whether it has what a broker that was killed while it removed a directory has left of it.
+
+        A daemon that was killed, too, does not know that it had captured that directory while it was whole.
+        """
+        mine = _own_inodes(one)
+        is_cut = not any(name.endswith(".log") for name in mine)
+        return is_cut and any(
+            (other.place, other.disk, other.topic_id, other.partition)
+            == ("delete", one.disk, one.topic_id, one.partition)
+            and other.inodes == mine
+            for other in found
+        )
 
     def _against_unknown(self, found: Iterable[Found]) -> list[str]:
         known = {log.content for log in self._model.logs}

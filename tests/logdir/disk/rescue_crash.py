@@ -229,14 +229,16 @@ def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], 
         files = world.files()
         live = {number: _below(world, f"/d{number}/kafka/t-0") for number in range(1 + present)}
         rescued = _below(world, WHOLE)
-        replaced = _below(world, f"/d{present}/kafka.logdird/deleting/{NEW}_0")
+        # The name with a counter, where the kernel says that the other is taken.
+        names = (f"/d{present}/kafka.logdird/deleting/{NEW}_0{counter}" for counter in ("", ".2"))
+        aside, replaced = next(((name, there) for name in names if (there := _below(world, name))), ("", {}))
         has_old, has_new = (
             all(files.get(f"/d{number}/kafka/{name}") == data for name, data in wanted.items())
             for number, wanted in ((0, OLD_ENTRIES), (present, NEW_ENTRIES))
         )
         wrong = _says_when(world, WHOLE) if rescued == SMALL else []
         if replaced == SMALL_NEW:
-            wrong += _says_when(world, f"/d{present}/kafka.logdird/deleting/{NEW}_0")
+            wrong += _says_when(world, aside)
         if any("incoming/" in path for path in files):
             wrong.append("something is left under incoming/")
         if any(path.startswith(f"/d{n}/kafka/t-0/replica.") for n in live for path in files):

@@ -19,6 +19,7 @@ from logdir.formats.kafka.offset_checkpoint import TopicPartition
 from logdir.formats.own import handover_file
 from logdir.service.batch import checkpoint_losses, handover
 from logdir.service.batch.checkpoint_losses import Comparisons, Restorable, problems_of, restorable
+from logdir.service.log_dirs import opening
 from logdir.service.log_dirs.kafka_locks import HeldLocks
 from logdir.service.log_dirs.open_broker import OpenBroker
 from tests.tools.adopt_rig import AdoptRig, failing
@@ -263,6 +264,16 @@ def test_a_recovery_alone_without_one_log_dir_is_not_whole(disks: tuple[Path, Pa
     disks[1].rename(disks[1].with_name("away"))
     said = ctl("handover", *named(*disks), "--recover-only")
     assert said.status == Exit.PROBLEMS, said
+
+
+def test_a_recovery_alone_beside_a_quarantined_log_dir_is_not_whole(
+    disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = str(disks[1])
+    quarantined = {where: Problem("sync-failed", where, "a disk without a failed sync", "one")}
+    monkeypatch.setattr(opening, "quarantine_of", lambda open_dirs, accepted: quarantined)
+    said = ctl("handover", *named(*disks), "--recover-only")
+    assert (said.status, slugs(said)) == (Exit.PROBLEMS, ["sync-failed"]), said
 
 
 def test_a_recovery_alone_has_no_log_starts(disks: tuple[Path, Path]) -> None:

@@ -10,7 +10,7 @@ DESTDIR ?=
 INSTALL := PYTHON='$(PYTHON)' PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' .ci/install
 # Some images forbid it: then each of the thousand commands that the tests start compiles its sources anew.
 export PYTHONDONTWRITEBYTECODE :=
-# What somebody keeps there is not what a command here is to import.
+# Commands here import this checkout, not what somebody's PYTHONPATH names.
 unexport PYTHONPATH
 
 .PHONY: setup demo test lint bench crash proof install uninstall clean

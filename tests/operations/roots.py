@@ -353,7 +353,7 @@ _ALL_INITS = tuple(name for name in _MADE if name.startswith("init "))
 _MANY = tuple(name for name in _ALL_INITS if name != "init inside")
 _INITS = ("init beside", "init inside", "init beside, by root")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Which take the reserve."""
+"""With which an operation takes the reserve."""
 _NOT_HERE = NOT_HERE | {errno.ENOENT} | _FULL
 """With which a place for a work root does not do, so that the next is tried, or which takes the reserve just made."""
 OPERATIONS = (

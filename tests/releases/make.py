@@ -67,7 +67,7 @@ class Kill(NamedTuple):
 
 
 class Release:
-    """A wheel, installed; a checkout in the current directory or on ``PYTHONPATH`` is another release."""
+    """A wheel, installed and run isolated: a checkout in the current directory or on ``PYTHONPATH`` is not it."""
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         venv.create(folder, with_pip=True)

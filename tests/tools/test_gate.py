@@ -145,7 +145,7 @@ def test_no_log_start_is_written_back_under_a_lock_that_was_replaced(
     assert (disks[0] / STARTS).read_bytes() == EMPTY
 
 
-def compared_with(error: LogDirSuspectError | OSError, disk: Path) -> Callable[..., Compared]:
+def failing_comparison(error: LogDirSuspectError | OSError, disk: Path) -> Callable[..., Compared]:
     """Return a comparison of checkpoint files that fails on a disk."""
     compare = record.compare
 
@@ -161,7 +161,7 @@ def test_a_disk_that_does_not_answer_to_a_comparison_is_named(
     disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silent = LogDirSuspectError(str(disks[1]), expected="an answer", found="none for 10 s")
-    monkeypatch.setattr(record, "compare", compared_with(silent, disks[1]))
+    monkeypatch.setattr(record, "compare", failing_comparison(silent, disks[1]))
     said = ctl("handover", *named(*disks), "--plan")
     assert f"log-dir-suspect: {disks[1]}: expected an answer, found none for 10 s" in said.err
 
@@ -171,14 +171,13 @@ def test_a_disk_that_cannot_be_read_is_named_before_log_starts_are_restored(
 ) -> None:
     handed_over_and_failed(disks)
     unreadable = OSError(errno.EIO, os.strerror(errno.EIO))
-    monkeypatch.setattr(record, "compare", compared_with(unreadable, disks[1]))
+    monkeypatch.setattr(record, "compare", failing_comparison(unreadable, disks[1]))
     said = ctl("handover", *named(*disks), "--log-starts", "restore", "--plan")
     assert (said.status, f"log-dir-offline: {disks[1]}: " in said.err) == (Exit.PROBLEMS, True), said
 
 
 def test_what_has_not_changed_is_not_compared_again(disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     handed_over_and_failed(disks)
-    (disks[0] / POINTS).write_bytes(EMPTY)
     worded = []
 
     def noted(log_dir: str, losses: Losses) -> Iterator[Problem]:

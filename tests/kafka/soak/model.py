@@ -95,7 +95,9 @@ class Model:
     captured: set[str] = field(default_factory=set)
     """Digests of what was seen captured."""
     partial: set[str] = field(default_factory=set)
-    """Topic ids and partitions that the broker removed while the daemon was down; a part may stay in ``incoming/``."""
+    """Topic ids and partitions that the broker removed while the daemon was down, or was killed amid the removal of; a
+    part may stay in ``incoming/``.
+    """
     purged: int = 0
     excused: int = 0
     restored: int = 0
@@ -159,7 +161,7 @@ class Judge:
         return one.name in self._model.partial or (is_bare and not self.is_recovered)
 
     def _is_all_that_is_left(self, one: Found, found: Collection[Found]) -> bool:
-        """Whether it has what a broker that was killed while it removed a directory has left of it.
+        """Whether it holds just what is left of a ``-delete`` directory whose broker was killed amid its removal.
 
         A daemon that was killed, too, does not know that it had captured that directory while it was whole.
         """

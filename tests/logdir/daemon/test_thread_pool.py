@@ -36,7 +36,7 @@ def test_clients_at_the_same_time_have_a_thread_each_and_few_of_them_wait() -> N
     assert pool._free == MOST_IDLE
 
 
-def test_of_a_crew_that_nobody_asks_no_thread_is_left() -> None:
+def test_of_a_pool_that_nobody_asks_no_thread_is_left() -> None:
     before = set(threads())
     pool = ThreadPool[int](lambda _: None, idle_s=0.05)
     for number in range(5):

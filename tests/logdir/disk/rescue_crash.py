@@ -229,7 +229,7 @@ def _judge_adopt(present: int, *, keep: bool) -> Callable[[World, State, Acks], 
         files = world.files()
         live = {number: _below(world, f"/d{number}/kafka/t-0") for number in range(1 + present)}
         rescued = _below(world, WHOLE)
-        # The name with a counter, where the kernel says that the other is taken.
+        # Its name has a counter if the kernel said of the plain one that it is taken (EEXIST).
         names = (f"/d{present}/kafka.logdird/deleting/{NEW}_0{counter}" for counter in ("", ".2"))
         aside, replaced = next(((name, there) for name in names if (there := _below(world, name))), ("", {}))
         has_old, has_new = (

@@ -414,6 +414,14 @@ def test_a_failure_after_the_call_is_a_failure() -> None:
     assert [(outcome.test, outcome.end) for outcome in run.outcomes] == [(test, FAILED)]
 
 
+def test_a_run_that_began_before_another_and_ended_after_it_comes_first(tmp_path: Path) -> None:
+    """What failed in a long run is mended and run again while that run goes on."""
+    long, again = Gatherer(tmp_path), Gatherer(tmp_path)
+    again.pytest_sessionfinish(0)
+    long.pytest_sessionfinish(1)
+    assert [run.exit_status for run in read_runs(tmp_path)] == [1, 0]
+
+
 def test_two_workers_records_meet_in_one_run(tmp_path: Path) -> None:
     """A real run of two claims' tests over two workers."""
     tests = "tests/migrate/test_waves.py::test_order_and_repetition_change_nothing"

@@ -71,6 +71,7 @@ class Gatherer:
 
     def __init__(self, out: Path | None) -> None:
         self._out = out
+        self._began_ns = time.time_ns()
         self._failed: dict[str, None] = {}
         self._passed: dict[str, None] = {}
         self._outcomes: dict[str, Outcome] = {}
@@ -117,8 +118,9 @@ class Gatherer:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Write the run down."""
         if self._out is not None:
-            # Named by time, so that the last of two runs at two sizes is the one that counts.
-            write_run(self.run(int(exitstatus)), self._out / f"{time.time_ns()}.json")
+            # Named by when it began: of two runs at two sizes the last one counts, and what is run again once it has
+            # failed comes after the run in which it did, though that one may go on for long.
+            write_run(self.run(int(exitstatus)), self._out / f"{self._began_ns}.json")
 
 
 def configure(config: pytest.Config) -> None:

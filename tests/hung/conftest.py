@@ -14,7 +14,7 @@ from tests.kernel.images import Images, images_below, leftovers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run a test again, twice at most, whose answer was late: a real wait for the disk makes it late each time."""
+    """Run a test again, at most twice, if an answer came late: one that waits for the disk is late every time."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):

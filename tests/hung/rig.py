@@ -167,7 +167,7 @@ class Running:
 
 
 class LateError(AssertionError):
-    """What this machine may be the reason of: the test is run again, and fails if it is late three times."""
+    """An answer came late. A busy machine may be why, so the test is run again: if it is late three times, it fails."""
 
 
 @cache

@@ -61,7 +61,8 @@ def make(work: Path, partitions: int, full: int) -> list[Path]:
         init(HostDisk(), plan_init(HostDisk(), str(top), fs_type="ext4", unsupported_fs=True), made_at_ms=0)
     (work / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, tops))}\n")
     (work / "b1.yaml").write_text(
-        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n"
+        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
+        "auto.while.stopped: true\n"
     )
     return tops
 

@@ -49,7 +49,8 @@ class Broker:
             self._left[log_dir] = sorted(log_dir.glob("topic-*"))
         (work / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, self.log_dirs))}\n")
         (work / "b1.yaml").write_text(
-            "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n"
+            "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
+            "auto.while.stopped: true\n"
             "sweep.interval.ms: 500\n"
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.free_space import roomy
 from tests.proof import plugin as proof
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
     from tests.schedule import LongFirst
 
     return LongFirst(config, log)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def half_of_the_disk_free() -> Iterator[None]:
+    """Report half of the disk tests run on as free: what is captured must not depend on it."""
+    with roomy():
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

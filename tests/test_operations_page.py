@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.free_space import require_room
 from tests.logdir.daemon.rig import Daemon, daemon, until
 from tests.operations_page import ALARMS, PAGE, SECTIONS, SETTINGS, TYPED_BY, VALUES, section
 from tests.test_errors_documented import LISTED
@@ -94,6 +95,7 @@ def with_a_capture(folder: Path, more: str = "") -> Iterator[Daemon]:
 
 
 def test_a_deletion_of_a_broker_that_has_stopped_is_kept(tmp_path: Path) -> None:
+    require_room(tmp_path)
     with daemon(tmp_path, is_started=False) as one:
         gone = one.delete(one.make(TOPIC))
         host_of(one).type_section(section("A topic was deleted, and the broker has stopped"))

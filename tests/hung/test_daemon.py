@@ -42,7 +42,7 @@ def daemon_of(broker: Broker) -> Process:
     (folder / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, broker.disks))}\n")
     config = folder / "b1.yaml"
     config.write_text(
-        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n"
+        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
         "disk.timeout.ms: 1000\nsweep.interval.ms: 500\nauto.while.stopped: true\n"
     )
     return Process(config)

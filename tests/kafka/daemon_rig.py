@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.free_space import on_any_disk
 from tests.kafka.client import Digest
 from tests.kafka.no_rights import require_no_rights_in_proof
 from tests.kafka.rig import Broker, Rig, await_true
@@ -45,7 +46,7 @@ def beside(broker: Broker, folder: Path, *, init: tuple[str, ...] = (), more: st
     assert said.status == Exit.DONE, said
     folder.mkdir()
     config = folder / "b1.yaml"
-    config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n{more}")
+    config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n{on_any_disk(more)}")
     with Process(config).running() as daemon:
         assert daemon.process is not None
         require_no_rights_in_proof(broker.pid, daemon.process.pid)

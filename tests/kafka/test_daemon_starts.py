@@ -214,7 +214,9 @@ def test_a22_no_start_of_a_broker_meets_a_lock_of_a_daemon_that_works_on_a_stopp
         assert ctl("init", "--server-properties", configuration, "--apply").status == Exit.DONE
         stop(broker)
         config = tmp_path / "b1.yaml"
-        more = "state.dir: state\nsocket: s.sock\nsweep.interval.ms: 500\nauto.while.stopped: true\n"
+        more = (
+            "state.dir: state\nsocket: s.sock\nstaged.min.free: 1\nsweep.interval.ms: 500\nauto.while.stopped: true\n"
+        )
         config.write_text(f"server.properties: {configuration}\n{more}")
         with Process(config).running() as daemon:
             feeder = Feeder(daemon, broker.log_dirs, fed_id)

@@ -87,7 +87,8 @@ def filled(make_rig: Callable[[str], Rig], version: str, folder: Path) -> Iterat
         stop(broker)
         config = folder / "b1.yaml"
         config.write_text(
-            f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nsweep.interval.ms: 500\n"
+            f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
+            "sweep.interval.ms: 500\n"
             "auto.while.stopped: true\n"
         )
         yield rig, broker, config
@@ -189,7 +190,7 @@ def test_a30_a_checkpoint_file_that_a_failed_start_emptied_is_noticed_at_the_nex
         configuration = broker.write_configuration()
         assert ctl("init", "--server-properties", configuration, "--apply").status == Exit.DONE
         config = tmp_path / "b2.yaml"
-        config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n")
+        config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n")
         stop(broker)
         for is_restored in (True, False):
             stop(controller)

@@ -56,7 +56,8 @@ def test_a_node_that_is_no_voter_learns_why_a_replica_was_removed_and_that_an_id
         client.write_text(f"bootstrap.servers={servers}\n")
         config = tmp_path / "b2.yaml"
         config.write_text(
-            f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nclient.properties: {client}\n"
+            f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
+            f"client.properties: {client}\n"
         )
         ids = {topic: rig.client.create_on(topic, [nodes]) for topic, nodes in TOPICS.items()}
         for topic, nodes in TOPICS.items():

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from tests.free_space import LOW_FLOOR
 from tests.kafka.client import Digest
 from tests.kafka.daemon_rig import OFTEN, Side, await_captured, beside, staged_names
 from tests.kafka.fetch import RELEASES
@@ -66,8 +67,7 @@ class Scene(NamedTuple):
     def configure(self, more: str) -> None:
         """Add to the configuration of the daemon, and let it read that."""
         daemon = self.side.daemon
-        with daemon.config.open("a") as file:
-            file.write(more)
+        daemon.config.write_text(daemon.config.read_text().replace(LOW_FLOOR, "") + more)
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGHUP)
 

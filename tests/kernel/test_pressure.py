@@ -51,7 +51,7 @@ def on_disk(images: Images, kind: str, megabytes: int, more: str = "") -> Iterat
     """Start a daemon whose only log dir has a disk for itself; yield both. At the end it stops before the unmount."""
     mounted = images.mount(images.make(kind, megabytes), kind)
     try:
-        with daemon(mounted.path / "b", disks=1, more=f"sweep.interval.ms: 500\n{more}") as one:
+        with daemon(mounted.path / "b", disks=1, more=f"staged.min.free: 10\nsweep.interval.ms: 500\n{more}") as one:
             yield one, mounted.path
             assert one.stop() == 0
     finally:

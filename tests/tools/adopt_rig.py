@@ -15,6 +15,7 @@ from unittest import mock
 from logdir.disk.kernel.host import Call, HostDisk
 from logdir.wire.batch_writer import metadata_batch
 from logdir.worker import state
+from logdir.worker.start import placed
 from tests.builders import CLUSTER, log_dir, partition
 from tests.logdir.cluster.log_dir import LogDir, noop, register, remove, topic
 from tests.logdir.cluster.log_dir import partition as claimed
@@ -81,7 +82,8 @@ class AdoptRig:
         if log_start is not None:
             (self.disks[0] / "log-start-offset-checkpoint").write_text(f"0\n1\npay 0 {log_start}\n")
         assert ctl("init", *self.named, "--apply").status == Exit.DONE
-        assert ctl("capture", "pay", *self.named, "--apply").status == Exit.DONE
+        with placed(is_here=True):  # A worker process sees how full the disk is.
+            assert ctl("capture", "pay", *self.named, "--apply").status == Exit.DONE
         for number in range(partitions):
             shutil.rmtree(self.disks[0] / f"pay-{number}.{UNIQUE}-delete")
         for number in range(self.new_partitions):

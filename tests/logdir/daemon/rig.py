@@ -22,6 +22,7 @@ from logdir.service.cluster.source import SourceRequest
 from logdir.service.report.exit_status import AnsweredError
 from logdir.service.stage import StageRequest
 from tests.builders import TOPIC_ID, log_dir, partition
+from tests.free_space import on_any_disk
 from tests.logdir.daemon.as_user import as_user, rights_of
 from tests.tools.ctl import HOME, ctl, tree
 
@@ -154,7 +155,8 @@ class Daemon(Process):
 
     def configure(self, more: str) -> None:
         self.config.write_text(
-            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n{more}",
+            "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n"
+            + on_any_disk(more),
             encoding="utf-8",
         )
 

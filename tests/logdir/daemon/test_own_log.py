@@ -16,6 +16,7 @@ from logdir.daemon.session import Kept, Session
 from logdir.daemon.supervisor import Supervisor
 from logdir.daemon.work import Work
 from logdir.service.log_dirs.open_broker import OpenBroker
+from tests.free_space import on_any_disk
 from tests.logdir.cluster.log_dir import noop, register, remove
 from tests.tools.ctl import held, tree
 from tests.tools.reconcile_rig import GONE, PAY, Rig, gone_records, raw
@@ -34,7 +35,8 @@ class Scene:
         )
         self.config = folder / "b1.yaml"
         self.config.write_text(
-            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n{more}", encoding="utf-8"
+            f"server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n{on_any_disk(more)}",
+            encoding="utf-8",
         )
         self.now_ms = 1_000_000
 

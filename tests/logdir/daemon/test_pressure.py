@@ -278,7 +278,7 @@ def test_a_configuration_that_was_read_again_stops_a_relief(
 
 
 def test_refused_captures_are_remembered_while_their_directories_are_there(tmp_path: Path, disk: Disk) -> None:
-    one = Daemon(tmp_path, disks=1)
+    one = Daemon(tmp_path, disks=1, more="staged.min.free: 10\n")
     with working(one) as work:
         for number in range(3):
             gone = one.delete(one.make(number=number))

@@ -237,7 +237,8 @@ def test_the_metadata_log_is_followed_before_a_purge(tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text(f"broker.id=1\nlog.dirs={','.join(map(str, rig.disks))}\n")
     config = tmp_path / "b1.yaml"
     config.write_text(
-        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nauto.while.stopped: true\n"
+        "server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n"
+        "auto.while.stopped: true\n"
         "delete.topic.delay.ms: 1s\n"
     )
     with opened(config) as work:
@@ -279,7 +280,7 @@ def test_a_disk_that_fails_shows_and_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_fills_up_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Daemon(tmp_path, disks=1)
+    one = Daemon(tmp_path, disks=1, more="staged.min.free: 10\n")
     top = str(one.log_dirs[0])
     space = Space(free_bytes=5_000, free_inodes=700, total_bytes=10_000, total_inodes=1000)
     monkeypatch.setattr(HostDirectory, "space", lambda _: space)

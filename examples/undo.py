@@ -84,8 +84,8 @@ def run(broker: Broker, folder: Path, out: TextIO) -> None:
     _type(["init", "--server-properties", str(broker.configuration), "--apply"])
     config = folder / "b1.yaml"
     lines = [f"server.properties: {broker.configuration}", "state.dir: state", "socket: s.sock"]
-    lines.append("staged.min.free: 1")  # What this shows is small and soon gone: a nearly full disk will do.
-    config.write_text("\n".join([*lines, "auto.while.stopped: true", ""]))
+    # What is captured here is small and soon gone: a nearly full disk will do.
+    config.write_text("\n".join([*lines, "auto.while.stopped: true", "staged.min.free: 1", ""]))
     with _daemon(config) as socket:
         status = _until("logdird runs", lambda: client.status(socket), lambda one: one.state == "RUNNING")
         say(f"logdird runs on the {len(status.log_dirs)} log dirs of node {status.node_id}")

@@ -52,7 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFil
 
 @pytest.fixture(autouse=True, scope="session")
 def half_of_the_disk_free() -> Iterator[None]:
-    """Report half of the disk tests run on as free: what is captured must not depend on it."""
+    """Report at least half of the disk that tests run on as free: a capture must not depend on how full it is."""
     with roomy():
         yield
 

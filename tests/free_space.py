@@ -11,9 +11,8 @@ from unittest import mock
 
 import pytest
 
-_BLOCKS, _FREE, _AVAILABLE = 2, 3, 4
-_FILES, _FILES_FREE, _FILES_AVAILABLE = 5, 6, 7
-
+_TOTAL_OF = {3: 2, 4: 2, 6: 5, 7: 5}
+"""By field of ``os.statvfs_result`` with free or available blocks or inodes: the field with how many there are."""
 LOW_FLOOR = "staged.min.free: 1\n"
 """For the configuration of a daemon that is a process of its own."""
 
@@ -34,20 +33,17 @@ def require_room(folder: Path) -> None:
 def roomy() -> Iterator[None]:
     """Let :func:`os.fstatvfs` report at least half of the disk of temporary files as free, in this process.
 
-    A capture is refused below ``staged.min.free`` (10 %), so that what a test shows would depend on its machine. Disks
-    that tests mount, and fill, are told as they are.
+    A capture is refused below ``staged.min.free`` (10 %): without this, tests would fail on a nearly full machine.
+    Disks that tests mount and fill are reported as they are.
     """
     real, disk = os.fstatvfs, Path(tempfile.gettempdir()).stat().st_dev
 
-    def told(descriptor: int) -> os.statvfs_result:
-        seen = real(descriptor)
+    def reported(descriptor: int) -> os.statvfs_result:
+        found = real(descriptor)
         if os.fstat(descriptor).st_dev != disk:
-            return seen
-        found = list(seen)
-        for total, free in ((_BLOCKS, (_FREE, _AVAILABLE)), (_FILES, (_FILES_FREE, _FILES_AVAILABLE))):
-            for one in free:
-                found[one] = max(found[one], found[total] // 2)
-        return os.statvfs_result((*found, seen.f_fsid))
+            return found
+        fields = (max(value, found[_TOTAL_OF[at]] // 2) if at in _TOTAL_OF else value for at, value in enumerate(found))
+        return os.statvfs_result((*fields, found.f_fsid))
 
-    with mock.patch.object(os, "fstatvfs", told):
+    with mock.patch.object(os, "fstatvfs", reported):
         yield

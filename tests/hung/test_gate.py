@@ -103,7 +103,7 @@ def daemon_of(broker: Broker, folder: Path) -> Iterator[Process]:
     """Run a daemon on these log dirs; nothing of it is left at the end."""
     (folder / "server.properties").write_text(f"broker.id=1\nlog.dirs={broker.named[1]}\n")
     config = folder / "b1.yaml"
-    config.write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n")
+    config.write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n")
     with Process(config).running() as daemon:
         yield daemon
 

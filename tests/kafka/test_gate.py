@@ -190,7 +190,7 @@ def test_a30_a_checkpoint_file_that_a_failed_start_emptied_is_noticed_at_the_nex
         configuration = broker.write_configuration()
         assert ctl("init", "--server-properties", configuration, "--apply").status == Exit.DONE
         config = tmp_path / "b2.yaml"
-        config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n")
+        config.write_text(f"server.properties: {configuration}\nstate.dir: state\nsocket: s.sock\n")
         stop(broker)
         for is_restored in (True, False):
             stop(controller)

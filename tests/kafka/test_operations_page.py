@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.free_space import LOW_FLOOR
+from tests.free_space import LOW_FLOOR, on_any_disk
 from tests.kafka.client import Digest
 from tests.kafka.daemon_rig import OFTEN, Side, await_captured, beside, staged_names
 from tests.kafka.fetch import RELEASES
@@ -67,7 +67,7 @@ class Scene(NamedTuple):
     def configure(self, more: str) -> None:
         """Add to the configuration of the daemon, and let it read that."""
         daemon = self.side.daemon
-        daemon.config.write_text(daemon.config.read_text().replace(LOW_FLOOR, "") + more)
+        daemon.config.write_text(daemon.config.read_text().replace(LOW_FLOOR, "") + on_any_disk(more))
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGHUP)
 

@@ -231,7 +231,7 @@ def test_without_a_daemon_the_history_of_its_configuration_tells_it(disks: tuple
     properties = tmp_path / "server.properties"
     properties.write_text(f"broker.id=1\nlog.dirs={','.join(map(str, disks))}\n")
     config = tmp_path / "b1.yaml"
-    config.write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\nstaged.min.free: 1\n")
+    config.write_text("server.properties: server.properties\nstate.dir: state\nsocket: s.sock\n")
     (tmp_path / "state").mkdir()
     handed_over_and_failed(disks)
     assert ctl("handover", "--config", config, "--plan").status == Exit.DONE
